@@ -1,0 +1,1 @@
+"""Offline evaluation of rankers on click logs."""

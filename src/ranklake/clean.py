@@ -1,0 +1,69 @@
+"""Dirt out, every row counted by reason: what enters is conformed, what leaves can be ranked."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+KEYS = ("query_id", "item_id")
+
+
+def audited(rows: DataFrame, *, unknown_users: Sequence[str] = (), rank_by: str = "score") -> DataFrame:
+    """One row per model_version (null where the input has none): counts of rows, by finding.
+
+    n_rows counts every row; left_out those that `where` leaves out; every other count is of the
+    rest. usable are those that cleaned keeps; the dirt overlaps where a row has two kinds of it.
+    """
+    has = set(rows.columns)
+    wanted = F.col("is_wanted")
+    findings = {
+        "left_out": ~wanted,
+        **{f"no_{key}": wanted & is_empty(key) for key in KEYS if key in has},
+        "usable": wanted & _is_usable(rows),
+    }
+    if "score" in has:
+        findings["null_score"] = wanted & F.col("score").isNull()
+        findings["nan_score"] = wanted & F.isnan("score")
+    if "position" in has and rank_by == "position":
+        findings["null_position"] = wanted & F.col("position").isNull()
+    if "user_id" in has:
+        findings["unknown_user"] = wanted & is_unknown_user(unknown_users)
+    for column in ("clicked", "converted", "gain"):
+        if column in has:
+            findings[f"labelled_{column}"] = wanted & (F.col(column) > 0)
+    counts = [F.count_if(condition).alias(name) for name, condition in findings.items()]
+    model = F.col("model_version") if "model_version" in has else F.lit(None).cast("string")
+    return rows.groupBy(model.alias("model_version")).agg(F.count(F.lit(1)).alias("n_rows"), *counts)
+
+
+def cleaned(rows: DataFrame, *, unknown_users: Sequence[str] = ()) -> DataFrame:
+    """The rows that `where` keeps and whose keys are there; a score that is no number is null.
+
+    user_id is there and null for unknown users.
+    """
+    kept = rows.where(F.col("is_wanted") & _is_usable(rows)).drop("is_wanted")
+    changes = {}
+    if "score" in rows.columns:
+        changes["score"] = F.when(~F.isnan("score"), F.col("score"))
+    if "user_id" in rows.columns:
+        changes["user_id"] = F.when(~is_unknown_user(unknown_users), F.col("user_id"))
+    return kept.withColumns(changes) if changes else kept
+
+
+def is_empty(key: str) -> Column:
+    """Whether the key is null or an empty string: it names nothing."""
+    return F.coalesce(F.col(key) == "", F.lit(True))
+
+
+def is_unknown_user(unknown_users: Sequence[str]) -> Column:
+    """Whether user_id is null or one of the configured names of nobody."""
+    return F.coalesce(F.col("user_id").isin(list(unknown_users)), F.lit(True))
+
+
+def _is_usable(rows: DataFrame) -> Column:
+    """Keys that the input carries must be there, unless an impression_id stands for them."""
+    usable = F.lit(True)
+    for key in KEYS:
+        if key in rows.columns:
+            usable = usable & ~is_empty(key)
+    return usable

@@ -1,0 +1,21 @@
+"""The configuration of an evaluation: TOML files, merged left to right, then --set, then checked."""
+
+from ranklake.config.definitions import definition_hash, definitions, redefinitions
+from ranklake.config.load import BASE, config_hash, load
+from ranklake.config.model import EvalConfig, EventKind, Input, Inputs, Lake, Slices, near_miss
+
+__all__ = [
+    "BASE",
+    "EvalConfig",
+    "EventKind",
+    "Input",
+    "Inputs",
+    "Lake",
+    "Slices",
+    "config_hash",
+    "definition_hash",
+    "definitions",
+    "load",
+    "near_miss",
+    "redefinitions",
+]

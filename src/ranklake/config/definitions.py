@@ -1,0 +1,75 @@
+"""What a published number means, as data: stored with the run, hashed into every row."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ranklake import metrics
+from ranklake.config.model import EvalConfig
+
+SliceLists = Mapping[str, tuple[str, ...] | None]
+"""The fixed values of each slice column; None: every value has a row of its own."""
+
+_ORDER = "score desc, unscored last, item_id desc by UTF-8 bytes; duplicates: the best-ranked counts"
+
+
+def definitions(config: EvalConfig, slice_lists: SliceLists) -> dict[str, Any]:
+    """Everything that a number of this evaluation depends on, save the data and who ranked it.
+
+    Not in it: the candidates' source, paths, engine. A ranking by position and one by score
+    may be compared.
+    """
+    return {
+        "evaluation": config.evaluation,
+        "zone": config.zone,
+        "n_buckets": config.n_buckets,
+        "unshown_clicks": config.unshown_clicks,
+        "order": _ORDER,
+        "labels": {label: dict(sorted(config.gains_of(label).items())) for label in config.labels},
+        "metrics": {name: _words(metrics.metric(name)) for name in config.metrics},
+        "slices": {name: slice_lists.get(name) for name in config.slices.columns},
+    }
+
+
+def definition_hash(defined: Mapping[str, Any], series: Mapping[str, Any]) -> str:
+    """16 hex digits for one series: equal exactly where two numbers mean the same."""
+    columns = [] if series["slice"] == "all" else series["slice"].split(",")
+    part = {
+        **{key: defined[key] for key in ("zone", "n_buckets", "unshown_clicks", "order")},
+        "label": defined["labels"][series["label"]],
+        "metric": defined["metrics"].get(series["metric"]) or _words_of_count(series["metric"]),
+        "population": series["population"],
+        "variant": series["variant"],
+        "slices": {column: defined["slices"][column] for column in columns},
+    }
+    return hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def redefinitions(published: Mapping[str, Any], defined: Mapping[str, Any]) -> list[str]:
+    """One sentence for each thing that both define, and define differently.
+
+    A metric, label or slice that only one side has changes no published number.
+    """
+    sentences = []
+    for key, value in defined.items():
+        before = published.get(key, value)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            shared = [name for name in value if name in before]
+            pairs = [(f"{key}.{name}", before[name], value[name]) for name in shared]
+        else:
+            pairs = [(key, before, value)]
+        sentences += [
+            f"{name}: the tables hold {json.dumps(old)}, this run defines {json.dumps(new)}"
+            for name, old, new in pairs
+            if json.dumps(old, sort_keys=True) != json.dumps(new, sort_keys=True)
+        ]
+    return sentences
+
+
+def _words(metric: metrics.Metric) -> dict[str, str]:
+    return {"formula": metric.formula, "null_when": metric.null_when}
+
+
+def _words_of_count(name: str) -> dict[str, str]:
+    return {"formula": name, "null_when": "never"}

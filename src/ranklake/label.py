@@ -1,0 +1,75 @@
+"""Clicks, conversions and judgments → gains: what counts as relevant, and how much."""
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+Gains = Mapping[str, Mapping[str, float]]
+"""For each label, what one event of each kind (click, conversion, judgment) is worth."""
+
+ITEM = ("query_id", "item_id")
+
+
+def gain_column(label: str) -> str:
+    """The column of a label's gain.
+
+    >>> gain_column("click")
+    'gain_click'
+    """
+    return f"gain_{label}"
+
+
+def judged(events: DataFrame, *, kind: str, gains: Gains, grade: Column | None = None) -> DataFrame:
+    """One row per event that is worth something to some label; keys as `events`, deduplicated later.
+
+    Adds gain_<label>: the worth of the kind, times the grade for a judgment; never null, never below
+    0. Several events on one item are one: rank.ranked keeps the largest gain.
+    """
+    worth = {label: F.lit(float(of_kind.get(kind, 0.0))) for label, of_kind in gains.items()}
+    if grade is not None:
+        positive = F.greatest(F.coalesce(grade, F.lit(0.0)), F.lit(0.0))
+        worth = {label: value * positive for label, value in worth.items()}
+    columns = [value.alias(gain_column(label)) for label, value in worth.items()]
+    relevant = F.greatest(*[F.col(gain_column(label)) for label in gains], F.lit(0.0)) > 0
+    return events.select(*ITEM, *columns).where(relevant)
+
+
+def judged_on_rows(impressions: DataFrame, *, gains: Gains) -> list[DataFrame]:
+    """The labels that stand on the impressions themselves, one frame a kind; rows as `judged`."""
+    kinds = {"clicked": "click", "converted": "conversion", "gain": "judgment"}
+    frames = []
+    for column, kind in kinds.items():
+        if column in impressions.columns and any(of_kind.get(kind) for of_kind in gains.values()):
+            events = impressions.where(F.col(column) > 0)
+            grade = F.col(column) if kind == "judgment" else None
+            frames.append(judged(events, kind=kind, gains=gains, grade=grade))
+    return frames
+
+
+def with_item_keys(events: DataFrame, *, impressions: DataFrame) -> DataFrame:
+    """The events with the query and item of the delivery that they name by impression_id.
+
+    One row per event and matching impression; events of other deliveries are lost (they are
+    orphans). Events that carry query_id and item_id themselves stay as they are.
+    """
+    if all(key in events.columns for key in ITEM):
+        return events
+    deliveries = impressions.select("impression_id", *ITEM)
+    return events.drop(*ITEM).join(deliveries, on=["impression_id"], how="inner")
+
+
+def shown_only(labels: DataFrame, *, impressions: DataFrame) -> DataFrame:
+    """The labels of items that were shown for their query; rows as `labels`, the others are lost."""
+    shown = impressions.select("query_hash", *ITEM)
+    return labels.join(shown, on=["query_hash", *ITEM], how="left_semi")
+
+
+def labelled_hashes(labels: DataFrame) -> DataFrame:
+    """One row per query_hash with a label: a safe pre-filter, since a collision only ranks more."""
+    return labels.select("query_hash").distinct()
+
+
+def for_models(labels: DataFrame, *, models: Sequence[str]) -> DataFrame:
+    """One row per row of `labels` and model: labels carry no model and reach all of them."""
+    return labels.withColumn("model_version", F.explode(F.array(*[F.lit(name) for name in models])))

@@ -1,0 +1,219 @@
+"""The inputs of one day, opened and audited: which rows, which models, which slice values."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pyspark.sql import DataFrame
+
+from ranklake import clean, read, schemas
+from ranklake.aggregate import slices
+from ranklake.config import EvalConfig
+from ranklake.errors import ContractError, NoInputError, RanklakeError
+
+Audit = Mapping[str | None, Mapping[str, int]]
+"""Counts of rows by finding, for each model version of the input (None where it has none)."""
+
+
+@dataclass(frozen=True)
+class Day:
+    """The rows of one day by input, what the audit found, and the models that have candidates.
+
+    served and scored map each model's published name to its name in the input. base names the input
+    that says which queries there are.
+    """
+
+    rows: Mapping[str, DataFrame]
+    audits: Mapping[str, Audit]
+    served: Mapping[str, str]
+    scored: Mapping[str, str]
+    every_model: bool
+    base: str
+
+    @property
+    def models(self) -> dict[str, str]:
+        """Published name → name in the input, of all models."""
+        return {**self.served, **self.scored}
+
+    def count(self, name: str, finding: str) -> int:
+        """Rows of the input with the finding, over all models."""
+        return sum(counts.get(finding, 0) for counts in self.audits.get(name, {}).values())
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all inputs."""
+        return sum(self.count(name, "n_rows") for name in self.audits)
+
+    @property
+    def n_labels(self) -> int:
+        """Label events: an upper bound of the labelled queries."""
+        tables = sum(self.count(name, "usable") for name in ("clicks", "conversions", "judgments"))
+        on_rows = ("labelled_clicked", "labelled_converted", "labelled_gain")
+        return tables + sum(self.count("impressions", finding) for finding in on_rows)
+
+
+def check_needs(config: EvalConfig, names: Iterable[str]) -> None:
+    """Raises ContractError when inputs that the evaluation needs are not there."""
+    names = set(names)
+    judged = _counts_judgments(config)
+    needs = {
+        "served": ("impressions", "candidates = ['served']"),
+        "scored": ("scores", "candidates = ['scored']"),
+    }
+    problems = [
+        f"{name}: the input is not configured, and {why} reads it"
+        for name, why in (needs[candidates] for candidates in config.candidates)
+        if name not in names
+    ]
+    if not judged and "impressions" not in names:
+        problems.append("impressions: the input is not configured, and clicks count for impressed queries only")
+    if judged and not names & {"judgments", "impressions"}:
+        problems.append("judgments: the input is not configured, and a label counts judgments")
+    if problems:
+        raise ContractError(sorted(set(problems)))
+
+
+def _counts_judgments(config: EvalConfig) -> bool:
+    return any("judgment" in config.gains_of(label) for label in config.labels)
+
+
+def day_of(
+    sources: Mapping[str, read.Source], config: EvalConfig, day: date, *, models: Sequence[str] = ()
+) -> Day:
+    """The rows of the day and their audit: one pass over the keys of each input.
+
+    Raises NoInputError for a day without candidates or labels, ContractError for model versions
+    that cannot be published.
+    """
+    span = timedelta(minutes=config.max_query_span_minutes)
+    rows = {
+        name: read.of_date(source, day, zone=config.zone, max_query_span=span)
+        for name, source in sources.items()
+    }
+    audits = {name: _audit(name, frame, config) for name, frame in rows.items()}
+    served = _models(audits, "impressions", config) if "served" in config.candidates else {}
+    scored = _models(audits, "scores", config) if "scored" in config.candidates else {}
+    for name, found in (("impressions", served), ("scores", scored)):
+        if name in audits and not found and _reads_candidates(name, config):
+            raise read.missing_day(sources[name], day, zone=config.zone)
+    _refuse_shared_names(served, scored)
+    wanted = _wanted(models, {**served, **scored}, day)
+    found = Day(
+        rows=rows,
+        audits=audits,
+        served={name: raw for name, raw in served.items() if name in wanted},
+        scored={name: raw for name, raw in scored.items() if name in wanted},
+        every_model=len(wanted) == len({**served, **scored}),
+        base="judgments" if "judgments" in rows and _counts_judgments(config) else "impressions",
+    )
+    _refuse_empty_labels(found, sources, config, day)
+    return found
+
+
+def _reads_candidates(name: str, config: EvalConfig) -> bool:
+    return {"impressions": "served", "scores": "scored"}[name] in config.candidates
+
+
+def _audit(name: str, rows: DataFrame, config: EvalConfig) -> Audit:
+    audited = clean.audited(rows, unknown_users=config.unknown_users, rank_by=config.rank_by)
+    with read.data_errors(name):
+        found = audited.collect()
+    return {
+        row["model_version"]: {key: value for key, value in row.asDict().items() if key != "model_version"}
+        for row in found
+    }
+
+
+def _models(audits: Mapping[str, Audit], name: str, config: EvalConfig) -> dict[str, str]:
+    """Published name → name in the input, of the models with a usable row."""
+    found = {raw: counts for raw, counts in audits.get(name, {}).items() if counts["usable"]}
+    problems, models = [], {}
+    for raw in found:
+        published = config.models.get(raw or "", raw)
+        if not published:
+            problems.append(
+                f"{name}: column 'model_version' is {'empty' if raw == '' else 'null'} in"
+                f" {found[raw]['usable']} rows; map it, for example model_version = \"'v1'\""
+            )
+        elif not schemas.is_model_version(published):
+            problems.append(
+                f"{name}: model version {published!r} does not match {schemas.MODEL_VERSION};"
+                f' give it an alias: [models] "{published}" = "{_suggested(published)}"'
+            )
+        else:
+            models[published] = raw or ""
+    if problems:
+        raise ContractError(sorted(problems))
+    return dict(sorted(models.items()))
+
+
+def _suggested(name: str) -> str:
+    kept = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name)
+    return kept.strip("-")[:128] or "model"
+
+
+def _refuse_shared_names(served: Mapping[str, str], scored: Mapping[str, str]) -> None:
+    shared = sorted(set(served) & set(scored))
+    if shared:
+        raise ContractError(
+            [f"scores: model version {name!r} is also served in impressions; rename one" for name in shared]
+        )
+
+
+def _wanted(asked: Sequence[str], models: Mapping[str, str], day: date) -> set[str]:
+    """The published names of the models asked for, by either name; all without a wish."""
+    if not asked:
+        return set(models)
+    by_raw = {raw: name for name, raw in models.items()}
+    missing = [name for name in asked if name not in models and name not in by_raw]
+    if missing:
+        has = ", ".join(models)
+        raise NoInputError([f"model {name!r} has no candidates on {day}; there are {has}" for name in missing])
+    return {by_raw.get(name, name) for name in asked}
+
+
+def _refuse_empty_labels(
+    found: Day, sources: Mapping[str, read.Source], config: EvalConfig, day: date
+) -> None:
+    tables = [name for name in ("clicks", "conversions", "judgments") if name in sources]
+    if not tables or found.n_labels or config.allow_empty_labels:
+        return
+    errors: list[RanklakeError] = [read.missing_day(sources[name], day, zone=config.zone) for name in tables]
+    problems = [problem for error in errors for problem in error.problems]
+    raise NoInputError([*problems, "set allow_empty_labels = true if a day without any label is right"])
+
+
+def slice_lists_of(
+    rows: DataFrame, config: EvalConfig, recorded: Mapping[str, Sequence[str] | None]
+) -> dict[str, tuple[str, ...] | None]:
+    """The fixed values of each slice column; None where every value gets numbers of its own.
+
+    The configuration's list comes first, then the list that earlier runs recorded; a column without
+    either that has more than max_values values gets its most frequent ones, from now on.
+    """
+    lists: dict[str, tuple[str, ...] | None] = {}
+    for column in config.slices.columns:
+        known = config.slices.values.get(column) or recorded.get(column)
+        lists[column] = tuple(known) if known else None
+    open_columns = [column for column, values in lists.items() if values is None]
+    limit = config.slices.max_values
+    for column in open_columns:
+        found = slices.frequencies(rows, column=column, limit=limit + 1).collect()
+        if len(found) > limit:
+            lists[column] = tuple(str(row["value"]) for row in found[:limit])
+    return lists
+
+
+def dictionary_of(
+    rows: DataFrame, config: EvalConfig, lists: slices.SliceLists
+) -> slices.Dictionary:
+    """The dictionary of the day's slice ids. Raises ContractError when there are too many."""
+    found = []
+    if lists:
+        combined = slices.combinations(rows, slice_lists=lists).limit(slices.MAX_COMBINATIONS + 1)
+        found = [row.asDict() for row in combined.collect()]
+    if len(found) > slices.MAX_COMBINATIONS:
+        raise ContractError(
+            f"slices: their values combine in more than {slices.MAX_COMBINATIONS} ways;"
+            f" lower slices.max_values ({config.slices.max_values}) or leave columns out"
+        )
+    return slices.dictionary(found, columns=config.slices.columns, groups=config.slices.groups)

@@ -1,0 +1,104 @@
+"""Which table is written when: publication is one commit of `metrics`, and the manifest is last."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ranklake import schemas, write
+from ranklake.config import EvalConfig
+from ranklake.errors import ConfigError
+from ranklake.metrics import per_query_measures
+from ranklake.run import Run
+
+
+def lake_tables(config: EvalConfig) -> tuple[schemas.Table, ...]:
+    """The tables of the evaluation; query_metrics has its slices and metrics as columns."""
+    return tuple(
+        _query_metrics(config) if table is schemas.QUERY_METRICS else table for table in schemas.LAKE
+    )
+
+
+def _query_metrics(config: EvalConfig) -> schemas.Table:
+    of_slices = [schemas.Column(name, "STRING", "a slice of the queries") for name in config.slices.columns]
+    of_metrics = [
+        schemas.Column(m.column, "DOUBLE", f"{m.metric.formula}; null: {m.metric.null_when}")
+        for m in per_query_measures(config.metrics, config.ks)
+    ]
+    return schemas.QUERY_METRICS.plus([*of_slices, *of_metrics])
+
+
+def check_tables(spark: SparkSession, config: EvalConfig, tables: Sequence[schemas.Table]) -> None:
+    """Raises ConfigError when a table is not there, or lacks a column that the run writes."""
+    problems = []
+    for table in tables:
+        found = write.columns_of(spark, config.lake, table)
+        if found is None:
+            problems.append(f"{config.lake.sql_name(table.name)}: there is no such table; run: ranklake init")
+            continue
+        missing = [name for name in table.names if name not in found]
+        if missing:
+            problems.append(f"{table.name}: no column {', '.join(missing)}; run: ranklake init")
+    if problems:
+        raise ConfigError(problems)
+
+
+class Publisher:
+    """Writes one run's rows into its partitions, and remembers the versions in the run."""
+
+    def __init__(self, spark: SparkSession, config: EvalConfig, run: Run) -> None:
+        self._spark, self._config, self._run = spark, config, run
+
+    def detail(self, per_query: DataFrame, values: pa.Table) -> DataFrame:
+        """Replaces the run's partitions of query_metrics; returns their rows as they were committed.
+
+        `values` turns the rows' slice_id into the values of their slices.
+        """
+        named = self._spark.createDataFrame(values)
+        rows = per_query.join(F.broadcast(named), on=["slice_id"], how="left")
+        table = _query_metrics(self._config)
+        version = self._replace(table, rows.hint("rebalance", "model_version"))
+        return self._committed(table, version)
+
+    def clear_detail(self) -> None:
+        """Empties the run's partitions of query_metrics: a run without detail leaves no old one."""
+        table = _query_metrics(self._config)
+        rows = self._spark.createDataFrame(schemas.arrow_schema(table).empty_table())
+        self._replace(table, rows)
+
+    def replace(self, table: schemas.Table, rows: pa.Table) -> None:
+        """Replaces the run's partitions of the table by rows made on the driver."""
+        self._replace(table, self._spark.createDataFrame(rows).coalesce(1))
+
+    def record(self, status: str, *, message: str | None = None) -> None:
+        """Appends the run's rows to the manifest."""
+        rows = self._spark.createDataFrame(self._run.rows(status, message=message)).coalesce(1)
+        write.append(rows, self._config.lake, schemas.RUNS, run_id=self._run.run_id)
+
+    def record_failure(self, error: Exception) -> None:
+        """Appends a FAILED row; a lake that cannot take it must not hide the error itself."""
+        first_lines = str(error).strip().split("\n")[:20]
+        with suppress(Exception):
+            self.record("FAILED", message=f"{type(error).__name__}: " + "\n".join(first_lines))
+
+    def _replace(self, table: schemas.Table, rows: DataFrame) -> int:
+        version = write.replace_partitions(
+            rows,
+            self._config.lake,
+            table,
+            day=self._run.day,
+            models=list(self._run.models),
+            run_id=self._run.run_id,
+        )
+        self._run.table_versions[table.name] = version
+        return version
+
+    def _committed(self, table: schemas.Table, version: int) -> DataFrame:
+        """The run's partitions of the table, whatever other runs commit in the meantime."""
+        rows = self._spark.read.option("versionAsOf", version).table(self._config.lake.sql_name(table.name))
+        is_own = (F.col("event_date") == F.lit(self._run.day)) & F.col("model_version").isin(
+            [*self._run.models]
+        )
+        return rows.where(is_own)

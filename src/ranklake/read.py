@@ -1,0 +1,249 @@
+"""Inputs → conformed frames of one date. The only reads of the logs."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ranklake import schemas
+from ranklake.config import Input, Lake
+from ranklake.errors import ContractError, NoInputError
+from ranklake.schemas.conform import cast_to, type_problem
+
+IS_WANTED = "is_wanted"
+"""Whether the input's `where` keeps the row: rows it leaves out are counted, then dropped."""
+
+_TIMES = {"impressions": "event_ts", "clicks": "click_ts", "conversions": "conversion_ts"}
+_LATEST = {"clicks": timedelta(days=1), "conversions": timedelta(days=30)}
+"""How long after its query's day an event of a table without event_date is still read."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input, opened: its rows under our names and in our types, and where they come from."""
+
+    table: schemas.Table
+    rows: DataFrame
+    place: str
+    version: int | None = None
+
+    @property
+    def time(self) -> str | None:
+        """The event time that dates a row where there is no event_date; None: undated."""
+        name = _TIMES.get(self.table.name)
+        return name if name in self.rows.columns else None
+
+    @property
+    def is_dated(self) -> bool:
+        """Whether the rows say to which query's day they belong."""
+        return "event_date" in self.rows.columns
+
+
+def opened(
+    spark: SparkSession, inputs: dict[str, Input], *, slices: Sequence[str] = ()
+) -> dict[str, Source]:
+    """The inputs by name, Delta tables pinned at their present version. Lazy.
+
+    Raises ContractError with every problem of every input.
+    """
+    sources, problems = {}, []
+    for name, given in inputs.items():
+        try:
+            raw, version = _raw(spark, name, given)
+            sources[name] = replace(mapped(name, raw, given, slices=slices), version=version)
+        except ContractError as error:
+            problems += error.problems
+    if problems:
+        raise ContractError(problems)
+    return sources
+
+
+def _raw(spark: SparkSession, name: str, given: Input) -> tuple[DataFrame, int | None]:
+    reader = spark.read.options(**given.options)
+    version = None
+    try:
+        if given.format == "delta":
+            version = _delta_version(spark, given)
+            if version is not None:
+                reader = reader.option("versionAsOf", version)
+        if given.table:
+            return reader.table(given.table), version
+        if given.declared_schema:
+            reader = reader.schema(given.declared_schema)
+        if given.format in ("csv", "json"):  # the default would turn a bad line into nulls
+            reader = reader.option("mode", "FAILFAST")
+        return reader.format(given.format).load(given.path), version
+    except PySparkException as error:
+        raise ContractError(f"{name}: {given.place}: cannot be read: {_first_line(error)}") from error
+
+
+def _delta_version(spark: SparkSession, given: Input) -> int | None:
+    """The version to pin; None for a catalog table that is no Delta table."""
+    if given.version is not None:
+        return given.version
+    name = given.table or f"delta.`{given.path}`"
+    if given.table:
+        detail = spark.sql(f"DESCRIBE DETAIL {name}").first()
+        if detail is None or detail["format"] != "delta":
+            return None
+    latest = spark.sql(f"DESCRIBE HISTORY {name} LIMIT 1").first()
+    return None if latest is None else int(latest["version"])
+
+
+def mapped(name: str, raw: DataFrame, given: Input | None, *, slices: Sequence[str] = ()) -> Source:
+    """The rows under our names and in our types, plus IS_WANTED. Lazy.
+
+    A column is taken from the mapping, else from the column of its own name, else left out.
+    Raises ContractError with every column that is missing, cannot be resolved or has a wrong type.
+    """
+    table = _with_slices(name, slices)
+    expressions = given.columns if given else {}
+    place = given.place if given else "a DataFrame"
+    columns, problems = [], []
+    for column in table.columns:
+        if column.name not in expressions and column.name not in raw.columns:
+            if column.required:
+                has = ", ".join(raw.columns)
+                problems.append(f"column {column.name!r} is missing and not mapped; there are {has}")
+            continue
+        value = F.expr(expressions.get(column.name, f"`{column.name}`"))
+        problem = _expression_problem(raw, column, value, column.name in slices)
+        columns.append(cast_to(column, value))
+        problems += [problem] if problem else []
+    wanted, problem = _wanted(raw, given)
+    problems += [problem] if problem else []
+    if problems:
+        raise ContractError([f"{name}: {place}: {problem}" for problem in problems])
+    return Source(table, raw.select(*columns, wanted.alias(IS_WANTED)), place)
+
+
+def _with_slices(name: str, slices: Sequence[str]) -> schemas.Table:
+    table = next(table for table in schemas.INPUTS if table.name == name)
+    if name not in ("impressions", "judgments"):
+        return table
+    return table.plus(
+        schemas.Column(column, "STRING", "a slice of the queries", required=True) for column in slices
+    )
+
+
+def _expression_problem(
+    raw: DataFrame, column: schemas.Column, value: Column, is_slice: bool
+) -> str | None:
+    try:
+        found = raw.select(value).schema[0].dataType
+    except AnalysisException as error:
+        return f"column {column.name!r}: {_first_line(error)}"
+    return None if is_slice else type_problem(column, found)
+
+
+def _wanted(raw: DataFrame, given: Input | None) -> tuple[Column, str | None]:
+    if given is None or given.where is None:
+        return F.lit(True), None
+    wanted = F.coalesce(F.expr(given.where), F.lit(False))
+    try:
+        raw.select(wanted)
+    except AnalysisException as error:
+        return F.lit(True), f"where {given.where!r}: {_first_line(error)}"
+    return wanted, None
+
+
+def of_date(source: Source, day: date, *, zone: str, max_query_span: timedelta) -> DataFrame:
+    """The rows of one day: by event_date, else by event time in the zone; undated rows all count.
+
+    Without event_date an impression belongs to the day of its query's first impression: rows of a
+    query begun before midnight stay with it for `max_query_span`. Clicks and conversions of a table
+    without event_date are read from the day's begin until some time after its end (_LATEST).
+    """
+    rows = source.rows
+    if source.is_dated:
+        return rows.where(F.col("event_date") == F.lit(day))
+    if source.time is None:
+        return rows
+    begin, end = _midnight(day, zone), _midnight(day + timedelta(days=1), zone)
+    if source.table.name == "impressions":
+        return _of_queries_begun(rows, source.time, begin, end, max_query_span)
+    return _between(rows, source.time, begin, end + _LATEST[source.table.name])
+
+
+def _of_queries_begun(
+    rows: DataFrame, time: str, begin: datetime, end: datetime, span: timedelta
+) -> DataFrame:
+    """Rows of the queries whose first impression lies in [begin, end), up to `span` after `end`.
+
+    Only rows near a midnight are looked up, so the joined sides are small.
+    """
+    query = ["query_id"]
+    begun_before = _between(rows, time, begin - span, begin).select(*query).distinct()
+    begun_late = (
+        _between(rows, time, end - span, end)
+        .select(*query)
+        .distinct()
+        .join(begun_before, on=query, how="left_anti")
+    )
+    head = _between(rows, time, begin, begin + span).join(begun_before, on=query, how="left_anti")
+    body = _between(rows, time, begin + span, end)
+    tail = _between(rows, time, end, end + span).join(begun_late, on=query, how="left_semi")
+    return head.unionByName(body).unionByName(tail)
+
+
+def _between(rows: DataFrame, time: str, begin: datetime, end: datetime) -> DataFrame:
+    return rows.where((F.col(time) >= F.lit(begin)) & (F.col(time) < F.lit(end)))
+
+
+def _midnight(day: date, zone: str) -> datetime:
+    """The instant at which the day begins there: no session's zone can change it."""
+    return datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(zone))
+
+
+def missing_day(source: Source, day: date, *, zone: str) -> NoInputError:
+    """The error of a day without rows: it names the latest days that there are."""
+    if source.is_dated:
+        days = F.col("event_date")
+    elif source.time is None:
+        return NoInputError(f"{source.table.name}: {source.place}: no rows at all")
+    else:
+        days = F.to_date(F.from_utc_timestamp(F.col(source.time), zone))
+    latest = (
+        source.rows.select(days.alias("day")).distinct().orderBy(F.col("day").desc_nulls_last()).limit(3)
+    )
+    found = ", ".join(str(row["day"]) for row in latest.collect()) or "none"
+    return NoInputError(
+        f"{source.table.name}: {source.place}: no rows for {day}; the latest days are {found}"
+    )
+
+
+def recorded_definitions(spark: SparkSession, lake: Lake) -> dict[str, Any]:
+    """What the numbers of the lake's newest successful run mean; empty where there is none."""
+    runs = spark.table(lake.sql_name(schemas.RUNS.name)).where(F.col("status") == "SUCCESS")
+    newest = runs.orderBy(F.col("finished_at").desc()).select("definitions").first()
+    return {} if newest is None else dict(json.loads(newest["definitions"]))
+
+
+@contextmanager
+def data_errors(what: str) -> Iterator[None]:
+    """Turns Spark's complaint about a value or a file into a ContractError that names the input."""
+    try:
+        yield
+    except PySparkException as error:
+        if not _is_about_data(error):
+            raise
+        raise ContractError(f"{what}: {_first_line(error)}") from error
+
+
+_DATA_CONDITIONS = ("CAST_", "CANNOT_PARSE", "MALFORMED_", "FAILED_READ_FILE", "INVALID_", "NUMERIC_", "DIVIDE_BY")
+
+
+def _is_about_data(error: PySparkException) -> bool:
+    condition = error.getCondition() or ""
+    return condition.startswith(_DATA_CONDITIONS)
+
+
+def _first_line(error: PySparkException) -> str:
+    return str(error).split("\n", 1)[0].strip()

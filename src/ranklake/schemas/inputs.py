@@ -1,0 +1,85 @@
+"""The contracts of the inputs: what the mapping at the door has to deliver.
+
+A query-level column that is not listed here (device, country, ...) is a slice and is a STRING.
+"""
+
+from ranklake.schemas.table import Column, Table
+
+_QUERY_ID = "one search or ad request"
+_ITEM_ID = "what was ranked: a document, an ad, a product"
+_INGEST_TS = "when the event reached the log"
+
+IMPRESSIONS = Table(
+    name="impressions",
+    one_row="one item shown (or considered) for one query",
+    columns=(
+        Column("query_id", "STRING", _QUERY_ID, required=True),
+        Column("item_id", "STRING", _ITEM_ID, required=True),
+        Column("event_date", "DATE", "the day of the query"),
+        Column("event_ts", "TIMESTAMP", "when the item was shown; dates the query without event_date"),
+        Column("model_version", "STRING", "the model that ranked the query"),
+        Column("impression_id", "STRING", "the delivery of this item; clicks may refer to it"),
+        Column("user_id", "STRING", "who asked; the cluster of the intervals, null when unknown"),
+        Column("position", "INT", "where it was shown, 1 is the top"),
+        Column("score", "DOUBLE", "the model's score, higher is better; null when never scored"),
+        Column("clicked", "DOUBLE", "label on the row: above 0 when clicked"),
+        Column("converted", "DOUBLE", "label on the row: above 0 when converted"),
+        Column("gain", "DOUBLE", "label on the row: graded relevance, 0 is not relevant"),
+        Column("n_slots", "INT", "how many items the page of this query shows"),
+        Column("weight", "DOUBLE", "the query's weight in a weighted mean"),
+        Column("ingest_ts", "TIMESTAMP", _INGEST_TS),
+    ),
+)
+
+CLICKS = Table(
+    name="clicks",
+    one_row="one click",
+    columns=(
+        Column("query_id", "STRING", "the query of the clicked item"),
+        Column("item_id", "STRING", "the clicked item"),
+        Column("impression_id", "STRING", "the clicked delivery, instead of query_id and item_id"),
+        Column("event_date", "DATE", "the day of the click's query; without it click_ts bounds the read"),
+        Column("click_ts", "TIMESTAMP", "when it was clicked"),
+        Column("ingest_ts", "TIMESTAMP", _INGEST_TS),
+    ),
+)
+
+CONVERSIONS = Table(
+    name="conversions",
+    one_row="one conversion",
+    columns=(
+        Column("query_id", "STRING", "the query of the converted item"),
+        Column("item_id", "STRING", "the converted item"),
+        Column("impression_id", "STRING", "the converted delivery, instead of query_id and item_id"),
+        Column("event_date", "DATE", "the day of its query; without it conversion_ts bounds the read"),
+        Column("conversion_ts", "TIMESTAMP", "when it converted"),
+        Column("value", "DOUBLE", "what it was worth, in the business' currency"),
+        Column("ingest_ts", "TIMESTAMP", _INGEST_TS),
+    ),
+)
+
+SCORES = Table(
+    name="scores",
+    one_row="one candidate scored offline by one model",
+    columns=(
+        Column("query_id", "STRING", _QUERY_ID, required=True),
+        Column("item_id", "STRING", _ITEM_ID, required=True),
+        Column("model_version", "STRING", "the model that scored it", required=True),
+        Column("score", "DOUBLE", "higher is better; null when never scored"),
+        Column("event_date", "DATE", "the day of the query"),
+    ),
+)
+
+JUDGMENTS = Table(
+    name="judgments",
+    one_row="one graded label",
+    columns=(
+        Column("query_id", "STRING", _QUERY_ID, required=True),
+        Column("item_id", "STRING", _ITEM_ID, required=True),
+        Column("gain", "DOUBLE", "graded relevance, 0 is not relevant, below 0 counts as 0"),
+        Column("event_date", "DATE", "the day it belongs to; without it every judgment counts for every day"),
+        Column("user_id", "STRING", "who asked; the cluster of the intervals, null when unknown"),
+    ),
+)
+
+INPUTS = (IMPRESSIONS, CLICKS, CONVERSIONS, SCORES, JUDGMENTS)

@@ -1,0 +1,223 @@
+"""The tables of one evaluation. All are Delta tables, partitioned by event_date and model_version.
+
+Reader version 1 without table features, so that delta-rs, DuckDB and Polars read them.
+`query_metrics` gains one column a slice and one a configured metric (ranklake.config).
+"""
+
+import re
+
+import pyarrow as pa
+
+from ranklake.schemas.table import Check, Column, Table
+
+PARTITIONS = ("event_date", "model_version")
+
+_PARTITION = (
+    Column("event_date", "DATE", "the day of the queries, in the configured zone", required=True),
+    Column("model_version", "STRING", "the model that ranked", required=True),
+    Column("run_id", "STRING", "the attempt that wrote the row; see runs", required=True),
+)
+_LABEL = Column("label", "STRING", "what counts as relevant: click, conversion, judgment", required=True)
+
+SERIES = ("slice", "slice_value", "label", "population", "metric", "variant", "k")
+"""What names one number of one model: the key of metric_sums and metrics."""
+
+_SERIES = (
+    Column("slice", "STRING", "slice columns joined by a comma; all: no slice", required=True),
+    Column("slice_value", "STRING", "their values joined by a comma; all: every query", required=True),
+    _LABEL,
+    Column(
+        "population",
+        "STRING",
+        "queries in the denominator: all, or with_relevant (at least one relevant item)",
+        required=True,
+    ),
+    Column("metric", "STRING", "the metric's canonical name", required=True),
+    Column("variant", "STRING", "the options that differ from the defaults; empty as a rule", required=True),
+    Column("k", "INT", "the cut-off; 0: none; -1: the query's own n_slots", required=True),
+)
+_NUM = "numerator: sum over the queries"
+_DEN = "denominator: sum over the queries"
+
+QUERY_METRICS = Table(
+    name="query_metrics",
+    one_row="one query of one model, for one label",
+    columns=(
+        *_PARTITION,
+        Column("query_id", "STRING", "one search or ad request", required=True),
+        _LABEL,
+        Column("bucket", "INT", "the cluster of the query: pmod(xxhash64(user or query), buckets)", required=True),
+        Column(
+            "has_mixed_slices",
+            "BOOLEAN",
+            "whether the query's rows disagree on a slice; the query counts once, where slice_id is largest",
+            required=True,
+        ),
+        Column("n_candidates", "INT", "distinct candidates ranked", required=True),
+        Column("n_relevant", "INT", "distinct relevant items, also those that were no candidates", required=True),
+        Column("hit_ranks", "ARRAY<INT>", "ranks of the relevant candidates, ascending", required=True),
+        Column("hit_gains", "ARRAY<DOUBLE>", "their gains, in the order of hit_ranks", required=True),
+        Column("ideal_gains", "ARRAY<DOUBLE>", "gains of all relevant items, descending", required=True),
+    ),
+    partitioned_by=PARTITIONS,
+    checks=(
+        Check("bucket_range", "bucket >= 0"),
+        Check("counts_range", "n_candidates >= 0 AND n_relevant >= size(hit_ranks)"),
+    ),
+)
+
+METRIC_SUMS = Table(
+    name="metric_sums",
+    one_row="one series of one day and model: both sums of the metric, bucket by bucket",
+    columns=(
+        *_PARTITION,
+        *_SERIES,
+        Column("num", "ARRAY<DOUBLE>", f"{_NUM} of each bucket; add days and slices freely", required=True),
+        Column("den", "ARRAY<DOUBLE>", f"{_DEN} of each bucket", required=True),
+        Column(
+            "fingerprint",
+            "ARRAY<BIGINT>",
+            "of metric n_queries: bit_xor of the query ids' xxhash64, per bucket; null for other metrics",
+        ),
+        Column("definition_hash", "STRING", "what the number means; see runs.definitions", required=True),
+    ),
+    partitioned_by=PARTITIONS,
+    checks=(Check("same_buckets", "size(num) = size(den)"),),
+)
+
+METRICS = Table(
+    name="metrics",
+    one_row="one series of one day (or window of days) and model: what people read",
+    columns=(
+        *_PARTITION,
+        *_SERIES,
+        Column("window_days", "INT", "days in the window that ends on event_date; 1: the day alone", required=True),
+        Column("value", "DOUBLE", "num / den; null when den is 0"),
+        Column("std_err", "DOUBLE", "delete-a-bucket jackknife; null when status is not ok"),
+        Column("ci_low", "DOUBLE", "lower end of the interval; null when status is not ok"),
+        Column("ci_high", "DOUBLE", "upper end of the interval; null when status is not ok"),
+        Column("num", "DOUBLE", _NUM, required=True),
+        Column("den", "DOUBLE", _DEN, required=True),
+        Column("n_queries", "BIGINT", "queries of the slice", required=True),
+        Column("n_defined", "BIGINT", "queries whose value is defined: the mean's population", required=True),
+        Column("n_clusters", "INT", "buckets that hold any of them", required=True),
+        Column("status", "STRING", "ok; insufficient: too little data for an interval", required=True),
+        Column("is_mature", "BOOLEAN", "whether every label could have arrived; null when no label age is set"),
+        Column("label_as_of", "TIMESTAMP", "labels known by then count; null: all events"),
+        Column("definition_hash", "STRING", "what the number means; see runs.definitions", required=True),
+    ),
+    partitioned_by=PARTITIONS,
+    checks=(
+        Check("interval_order", "ci_low IS NULL OR ci_low <= ci_high"),
+        Check("counts_range", "n_defined >= 0 AND n_queries >= n_defined"),
+        Check("no_nan", "value IS NULL OR NOT isnan(value)"),
+    ),
+)
+
+COMPARISONS = Table(
+    name="comparisons",
+    one_row="one series of a candidate (model_version) against one baseline, for one rule",
+    columns=(
+        *_PARTITION,
+        Column("baseline_version", "STRING", "the model compared with", required=True),
+        Column("rule", "STRING", "the gate's name; empty: no gate", required=True),
+        *_SERIES,
+        Column("date_from", "DATE", "first day of the window", required=True),
+        Column("date_to", "DATE", "last day of the window", required=True),
+        Column("value", "DOUBLE", "the candidate's value"),
+        Column("baseline_value", "DOUBLE", "the baseline's value"),
+        Column("delta", "DOUBLE", "value - baseline_value"),
+        Column("std_err", "DOUBLE", "paired delete-a-bucket jackknife of delta"),
+        Column("ci_low", "DOUBLE", "lower end of delta's interval"),
+        Column("ci_high", "DOUBLE", "upper end of delta's interval"),
+        Column("p_value", "DOUBLE", "two-sided, no difference"),
+        Column("p_holm", "DOUBLE", "adjusted over the comparison's family (Holm)"),
+        Column("p_bh", "DOUBLE", "adjusted over the comparison's family (Benjamini-Hochberg)"),
+        Column("mde", "DOUBLE", "difference found in 80 % of the cases: 2.8 standard errors"),
+        Column("max_drop", "DOUBLE", "the drop that the gate allows"),
+        Column("role", "STRING", "primary, guardrail or info"),
+        Column("pairing", "STRING", "same_queries, partial or disjoint"),
+        Column("n_queries", "BIGINT", "the candidate's queries"),
+        Column("judged_at_k", "DOUBLE", "judged share of the candidate's top k"),
+        Column("baseline_judged_at_k", "DOUBLE", "judged share of the baseline's top k"),
+        Column("verdict", "STRING", "PASS, FAIL or INCONCLUSIVE; null: no gate"),
+    ),
+    partitioned_by=PARTITIONS,
+)
+
+QUALITY = Table(
+    name="quality",
+    one_row="one check of one run",
+    columns=(
+        *_PARTITION,
+        Column("name", "STRING", "the check: input.finding", required=True),
+        Column("value", "DOUBLE", "what was found: a count, or a share of n_rows", required=True),
+        Column("n_rows", "BIGINT", "rows the check looked at", required=True),
+        Column("limit", "DOUBLE", "the limit from the configuration; null: none"),
+        Column("status", "STRING", "ok, finding (worth a look) or exceeded", required=True),
+    ),
+    partitioned_by=PARTITIONS,
+)
+
+RUNS = Table(
+    name="runs",
+    one_row="one step of one attempt for one model: STARTED first, then SUCCESS, FAILED or REJECTED",
+    columns=(
+        Column("event_date", "DATE", "the day of the queries", required=True),
+        Column("model_version", "STRING", "the model; null: the attempt ended before its models were known"),
+        Column("run_id", "STRING", "the attempt", required=True),
+        Column("evaluation", "STRING", "the evaluation's name", required=True),
+        Column("status", "STRING", "STARTED, SUCCESS, FAILED or REJECTED", required=True),
+        Column("started_at", "TIMESTAMP", "when the attempt began", required=True),
+        Column("finished_at", "TIMESTAMP", "when it ended; null while it runs"),
+        Column("message", "STRING", "why it failed or was rejected"),
+        Column("model_name", "STRING", "the model's original name, where an alias replaced it"),
+        Column("inputs", "STRING", "JSON: each input's place, version and row counts"),
+        Column("config", "STRING", "JSON: the effective configuration"),
+        Column("config_hash", "STRING", "the hash of config"),
+        Column("definitions", "STRING", "JSON: what every published number means"),
+        Column("label_as_of", "TIMESTAMP", "labels known by then count; null: all events"),
+        Column("package_version", "STRING", "the version of ranklake"),
+        Column("git_sha", "STRING", "the commit, where it is known"),
+        Column("spark_version", "STRING", "the version of Spark"),
+        Column("engine", "STRING", "jvm or comet"),
+        Column("plan", "STRING", "pruned: only labelled queries were ranked; full: every query was"),
+        Column("plan_reason", "STRING", "why that plan"),
+        Column("table_versions", "MAP<STRING,BIGINT>", "the Delta version that holds this run, by table"),
+        Column("stage_seconds", "MAP<STRING,DOUBLE>", "wall-clock seconds, by stage"),
+    ),
+    partitioned_by=PARTITIONS,
+    checks=(Check("status_known", "status IN ('STARTED', 'SUCCESS', 'FAILED', 'REJECTED')"),),
+)
+
+LAKE = (QUERY_METRICS, METRIC_SUMS, METRICS, COMPARISONS, QUALITY, RUNS)
+
+_ARROW = {
+    "STRING": pa.string(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+    "ARRAY<INT>": pa.list_(pa.int32()),
+    "ARRAY<BIGINT>": pa.list_(pa.int64()),
+    "ARRAY<DOUBLE>": pa.list_(pa.float64()),
+    "MAP<STRING,BIGINT>": pa.map_(pa.string(), pa.int64()),
+    "MAP<STRING,DOUBLE>": pa.map_(pa.string(), pa.float64()),
+}
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """The table's Arrow schema, for rows that are made on the driver."""
+    return pa.schema(
+        [pa.field(c.name, _ARROW[c.type], nullable=not c.required) for c in table.columns]
+    )
+
+
+MODEL_VERSION = "[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+
+
+def is_model_version(name: str) -> bool:
+    """Whether the name may be a partition: every reader finds it again as it was written."""
+    return re.fullmatch(MODEL_VERSION, name) is not None

@@ -1,0 +1,29 @@
+"""Fetch once what a local session needs: `python -m ranklake.session`.
+
+Later starts then need no network. It also says which Java and which JARs were chosen.
+"""
+
+import sys
+
+import pyspark
+
+from ranklake.errors import ConfigError
+from ranklake.session.jars import delta_jars
+from ranklake.session.java import supported_java
+
+
+def main() -> None:
+    """Print what a local session is made of, or what it lacks."""
+    try:
+        java = supported_java()
+        jars = delta_jars(pyspark.__version__, java)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
+    print(f"Spark {pyspark.__version__}")
+    print(f"Java {java.version}: {java.home}")
+    print(*(f"Delta: {jar}" for jar in jars), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Delta's JARs for a local session: resolved once by Spark's own Ivy, then read from the cache."""
+
+import fcntl
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ranklake.errors import ConfigError
+from ranklake.session.cache import cache_dir
+from ranklake.session.java import Java, launcher_home
+from ranklake.session.spark_home import spark_home
+from ranklake.session.versions import minor
+
+DELTA = "4.4.0"
+
+# Reading and writing tables needs two JARs (10 MB). These would bring 31 more (150 MB).
+EXCLUDED = (
+    "io.delta:delta-kernel-api",
+    "io.delta:delta-kernel-defaults",
+    "io.delta:delta-kernel-unitycatalog",
+    "io.unitycatalog:unitycatalog-client",
+    "io.unitycatalog:unitycatalog-hadoop",
+)
+
+LONGEST_DOWNLOAD_S = 600
+
+
+def delta_jars(spark_version: str, java: Java) -> tuple[Path, ...]:
+    """The files for `spark.jars`, downloaded when this user starts for the first time."""
+    directory = cache_dir() / "jars" / f"delta-{DELTA}-spark-{minor(spark_version)}"
+    if not directory.is_dir():
+        directory.parent.mkdir(exist_ok=True)
+        with _locked(directory.with_name(f"{directory.name}.lock")):
+            # Another process may have fetched them while this one waited for the lock.
+            if not directory.is_dir():
+                _fetch(delta_package(spark_version), directory, java)
+    return tuple(sorted(directory.glob("*.jar")))
+
+
+def delta_package(spark_version: str) -> str:
+    """The Maven coordinates of the Delta build for a version of Spark.
+
+    >>> delta_package("4.1.3")
+    'io.delta:delta-spark_4.1_2.13:4.4.0'
+    """
+    return f"io.delta:delta-spark_{minor(spark_version)}_2.13:{DELTA}"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the file's lock, which the system gives back even when this process is killed."""
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(package: str, directory: Path, java: Java) -> None:
+    """Fill the directory in one step: it has both JARs, or it does not exist."""
+    log = directory.with_name(f"{directory.name}.log")
+    with tempfile.TemporaryDirectory(dir=directory.parent, prefix="fetch-") as staging:
+        _resolve(package, Path(staging), java, log)
+        fetched = [*Path(staging).glob("ivy/jars/*delta-s*.jar")]
+        if len(fetched) != 2:
+            raise ConfigError(
+                f"Delta JARs: not in {directory}, and {package} could not be downloaded; "
+                f"run with a network: python -m ranklake.session (details: {log})"
+            )
+        complete = Path(staging, "complete")
+        complete.mkdir()
+        for jar in fetched:
+            jar.rename(complete / jar.name)
+        complete.rename(directory)
+
+
+def _resolve(package: str, staging: Path, java: Java, log: Path) -> None:
+    """Let spark-submit download a package into `staging/ivy`: mirrors set for Spark apply here.
+
+    Ivy's report goes to the log; whether it worked is seen by the files.
+    """
+    nothing = staging / "nothing.py"
+    nothing.write_text("")
+    command = [
+        str(spark_home() / "bin" / "spark-submit"),
+        "--master=local[1]",
+        f"--packages={package}",
+        f"--exclude-packages={','.join(EXCLUDED)}",
+        f"--conf=spark.jars.ivy={staging / 'ivy'}",
+        str(nothing),
+    ]
+    environment = os.environ | {
+        "JAVA_HOME": str(launcher_home(java)),
+        "SPARK_HOME": str(spark_home()),
+    }
+    with log.open("w") as report:
+        try:
+            subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=report,
+                stderr=report,
+                env=environment,
+                timeout=LONGEST_DOWNLOAD_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            report.write(f"stopped after {LONGEST_DOWNLOAD_S} s\n")

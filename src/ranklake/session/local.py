@@ -1,0 +1,105 @@
+"""A local session that works at once: Java and Delta found, quiet, fitted to the machine."""
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from ranklake.session.jars import delta_jars
+from ranklake.session.java import launcher_home, supported_java
+from ranklake.session.memory import driver_memory
+from ranklake.session.spark_home import spark_home
+from ranklake.session.versions import check_installed
+
+# Tells a session that was built here from one that was supplied.
+STARTED_HERE = "spark.ranklake.startedHere"
+
+
+def local_session(app_name: str) -> SparkSession:
+    """Build a session on this machine; only the first one of a user needs the network."""
+    java = supported_java()
+    jars = delta_jars(check_installed(pyspark.__version__), java)
+    with _environment(
+        JAVA_HOME=str(launcher_home(java)),
+        SPARK_HOME=str(spark_home()),
+        SPARK_LOCAL_IP=os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
+    ):
+        builder = SparkSession.builder.master("local[*]").appName(app_name)
+        for key, value in settings(jars, _warehouse()).items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+
+
+def settings(jars: Sequence[Path], warehouse: Path) -> dict[str, str]:
+    """Every setting in which a local session differs from Spark's defaults."""
+    return {
+        STARTED_HERE: "true",
+        "spark.driver.memory": driver_memory(),
+        "spark.sql.shuffle.partitions": str(shuffle_partitions(os.cpu_count() or 1)),
+        # Dates and timestamps mean the same on every machine, and in every reader.
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        **_delta(jars),
+        **_quiet(),
+        # Nothing is left behind in the working directory.
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(warehouse),
+    }
+
+
+def shuffle_partitions(cores: int) -> int:
+    """Four a core: small enough to sort in memory, and adaptive execution merges needless ones.
+
+    Spark's own 200 is right for a cluster and stays the limit.
+
+    >>> [shuffle_partitions(cores) for cores in (2, 16, 96)]
+    [8, 64, 200]
+    """
+    return min(4 * cores, 200)
+
+
+def _delta(jars: Sequence[Path]) -> dict[str, str]:
+    return {
+        "spark.jars": ",".join(str(jar) for jar in jars),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # The state of a table is read by this many tasks; the default of 50 is for huge tables.
+        "spark.databricks.delta.snapshotPartitions": "2",
+    }
+
+
+def _quiet() -> dict[str, str]:
+    logging = Path(__file__).with_name("log4j2.properties").as_uri()
+    return {
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def _warehouse() -> Path:
+    """Spark insists on a directory for managed tables, of which there are none."""
+    directory = tempfile.mkdtemp(prefix="ranklake-warehouse-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return Path(directory)
+
+
+@contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """Variables for the JVM that is started inside; afterwards all is as it was."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in variables:
+            if name in before:
+                os.environ[name] = before[name]
+            else:
+                del os.environ[name]

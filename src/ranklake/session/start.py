@@ -1,0 +1,51 @@
+"""Take the session that is there, or build a local one."""
+
+import contextlib
+import importlib
+import os
+
+from pyspark.sql import SparkSession
+
+from ranklake.session.local import STARTED_HERE, local_session
+from ranklake.session.versions import check_supplied
+
+# Set where someone else decides how Spark runs: spark-submit, Spark Connect, Databricks.
+PLATFORM_VARIABLES = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION")
+
+
+def session(*, app_name: str = "ranklake") -> SparkSession:
+    """The session to work with.
+
+    One that is there, or that the platform supplies, is returned as it is: none of its settings
+    is changed. Otherwise a local one is built, which takes all cores of the machine.
+    """
+    spark = _supplied_session()
+    if spark is None:
+        spark = local_session(app_name)
+    else:
+        check_supplied(spark.version)
+    _convert_delta_errors()
+    return spark
+
+
+def stop(spark: SparkSession) -> None:
+    """Stop a session that `session` has built; one that was supplied goes on."""
+    if spark.conf.get(STARTED_HERE, "false") == "true":
+        spark.stop()
+
+
+def _supplied_session() -> SparkSession | None:
+    if active := SparkSession.getActiveSession():
+        return active
+    # In another thread than its creator's, a session is not active but still the only one.
+    exists = SparkSession._instantiatedSession is not None
+    if exists or any(name in os.environ for name in PLATFORM_VARIABLES):
+        return SparkSession.builder.getOrCreate()
+    return None
+
+
+def _convert_delta_errors() -> None:
+    """Without this import Delta's write conflicts reach Python as a bare Py4JJavaError."""
+    # The client of Spark Connect needs no delta package, and may have none.
+    with contextlib.suppress(ImportError):
+        importlib.import_module("delta.exceptions")
