@@ -53,7 +53,7 @@ $(READY): pyproject.toml $(LOCK)
 		{ echo "Python: none of 3.11 or newer on the PATH; run: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@echo "Setting up .venv; this takes a minute and 1 GB, once ..."
 	@$(PYTHON) -m venv .venv
-	@$(PY) -m pip install --quiet $(UV) || echo "uv cannot be had; going on with pip"
+	@$(PY) -m pip install --quiet $(UV) 2>/dev/null || echo "uv cannot be had; going on with pip"
 	@{ test -x .venv/bin/uv && .venv/bin/uv pip install --quiet --python $(PY) --require-hashes -r $(LOCK); } \
 		|| $(PY) -m pip install --quiet --require-hashes -r $(LOCK)
 	@$(PY) -m pip install --quiet --no-build-isolation --no-deps --editable .

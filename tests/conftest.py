@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 def spark() -> Iterator[SparkSession]:
     """The one session of a test process."""
     os.environ.setdefault("RANKLAKE_DRIVER_MEMORY", "3g")
+    # Tests run many small plans once: the optimizing compiler costs them more than it gives.
+    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     spark = session(app_name="ranklake tests")
     yield spark
     stop(spark)

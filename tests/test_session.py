@@ -1,4 +1,5 @@
 import os
+import ssl
 import subprocess
 import sys
 import threading
@@ -9,7 +10,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ranklake.errors import ConfigError
-from ranklake.session import jars, java, local, memory, session, stop, task_progress, versions
+from ranklake.session import (
+    jars,
+    java,
+    local,
+    memory,
+    session,
+    stop,
+    task_progress,
+    trust,
+    versions,
+)
 from ranklake.session.java import Java
 
 GIB = 1024**3
@@ -171,8 +182,32 @@ def test_jars_that_cannot_be_fetched_say_what_to_run(tmp_path, monkeypatch, capf
     assert "io.delta:delta-spark_4.1_2.13:4.4.0 could not be downloaded" in str(failed.value)
     assert "python -m ranklake.session" in str(failed.value)
     assert str(log) in str(failed.value)
-    assert log.read_text() == "UNRESOLVED DEPENDENCIES\n"
+    assert log.read_text() == "UNRESOLVED DEPENDENCIES\n" * 2
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_java_that_distrusts_the_network_is_given_the_machines_authorities(tmp_path, monkeypatch):
+    fake_spark(
+        tmp_path,
+        monkeypatch,
+        """\
+case "$*" in *trustStore=*) ;; *) exit 1;; esac
+mkdir -p "$ivy/jars"
+touch "$ivy/jars/delta-spark.jar" "$ivy/jars/delta-storage.jar"
+""",
+    )
+    assert len(jars.delta_jars("4.1.3", Java(tmp_path, 17))) == 2
+
+
+def test_authorities_come_from_the_environment_once_each(tmp_path, monkeypatch):
+    company, public = (ssl.DER_cert_to_PEM_cert(text) for text in (b"company", b"public"))
+    bundle = tmp_path / "bundle.pem"
+    bundle.write_text(f"# ours\n{company}\n# everyone's\n{public}{company}")
+    monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
+    monkeypatch.setenv("PIP_CERT", str(bundle))
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+    monkeypatch.setattr(trust, "_SYSTEM_BUNDLES", ())
+    assert trust.certificates() == [b"company", b"public"]
 
 
 def test_two_starts_at_once_fetch_once(tmp_path, monkeypatch):

@@ -8,7 +8,9 @@ from pyspark.sql import functions as F
 KEYS = ("query_id", "item_id")
 
 
-def audited(rows: DataFrame, *, unknown_users: Sequence[str] = (), rank_by: str = "score") -> DataFrame:
+def audited(
+    rows: DataFrame, *, unknown_users: Sequence[str] = (), rank_by: str = "score"
+) -> DataFrame:
     """One row per model_version (null where the input has none): counts of rows, by finding.
 
     n_rows counts every row; left_out those that `where` leaves out; every other count is of the
@@ -33,7 +35,9 @@ def audited(rows: DataFrame, *, unknown_users: Sequence[str] = (), rank_by: str 
             findings[f"labelled_{column}"] = wanted & (F.col(column) > 0)
     counts = [F.count_if(condition).alias(name) for name, condition in findings.items()]
     model = F.col("model_version") if "model_version" in has else F.lit(None).cast("string")
-    return rows.groupBy(model.alias("model_version")).agg(F.count(F.lit(1)).alias("n_rows"), *counts)
+    return rows.groupBy(model.alias("model_version")).agg(
+        F.count(F.lit(1)).alias("n_rows"), *counts
+    )
 
 
 def cleaned(rows: DataFrame, *, unknown_users: Sequence[str] = ()) -> DataFrame:

@@ -23,6 +23,8 @@ MIN_CLUSTERS = 30
 """Fewer buckets than that give no interval."""
 MIN_NONZERO = 10
 """Fewer queries with a value above zero give no interval."""
+_ROUNDING = 1e-12
+"""A standard error below that share of the value is rounding: the buckets do not differ."""
 _UNPUBLISHED = "n_queries"
 """A count of queries stands beside every metric; it is no ratio of its own."""
 
@@ -73,7 +75,7 @@ def estimated(metric_sums: pa.Table, *, confidence: float) -> pa.Table:
         (found.n_clusters >= MIN_CLUSTERS)
         & (n_nonzero >= MIN_NONZERO)
         & np.isfinite(found.std_err)
-        & (found.std_err > 0)
+        & (found.std_err > _ROUNDING * found.value)
     )
     half = stats.t.ppf((1 + confidence) / 2, np.maximum(found.n_clusters - 1, 1)) * found.std_err
     upper = np.array([_upper(row["metric"]) for row in rows])
@@ -89,10 +91,14 @@ def estimated(metric_sums: pa.Table, *, confidence: float) -> pa.Table:
         "n_defined": n_defined,
         "n_clusters": found.n_clusters.astype(np.int32),
         "status": np.where(enough, "ok", "insufficient"),
+        "is_mature": pa.nulls(len(rows), pa.bool_()),
+        "label_as_of": pa.nulls(len(rows), pa.timestamp("us", tz="UTC")),
     }
     table = published.drop_columns(["num", "den", "fingerprint"])
     for name, values in columns.items():
-        table = table.append_column(name, values if isinstance(values, pa.Array) else pa.array(values))
+        table = table.append_column(
+            name, values if isinstance(values, pa.Array) else pa.array(values)
+        )
     return table
 
 
@@ -114,11 +120,15 @@ class _Counts:
 
 
 def _group(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(row.get(name) for name in ("event_date", "model_version", "slice", "slice_value", "label"))
+    return tuple(
+        row.get(name) for name in ("event_date", "model_version", "slice", "slice_value", "label")
+    )
 
 
 def _query_counts(metric_sums: pa.Table) -> _Counts:
-    counting = metric_sums.filter(pc.is_in(metric_sums["metric"], pa.array([_UNPUBLISHED, "hit_rate"])))
+    counting = metric_sums.filter(
+        pc.is_in(metric_sums["metric"], pa.array([_UNPUBLISHED, "hit_rate"]))
+    )
     totals = _matrix(counting["num"]).sum(axis=1)
     rows = counting.drop_columns(["num", "den", "fingerprint"]).to_pylist()
     return _Counts(

@@ -23,24 +23,32 @@ def measured(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
     atoms = Atoms()
     ranked_hits = F.sort_array(
         F.collect_list(
-            F.when(atoms.is_hit(0), F.struct(F.col("rank").alias("rank"), F.col("gain").alias("gain")))
+            F.when(
+                atoms.is_hit(0), F.struct(F.col("rank").alias("rank"), F.col("gain").alias("gain"))
+            )
         )
     )
     values = [m.metric.column(atoms, m.k).alias(m.column) for m in measures if m.metric.column]
     per_query = hits.groupBy(*_QUERY_KEYS, "label").agg(
         F.max("bucket").alias("bucket"),
         F.max("slice_id").alias("slice_id"),
-        F.coalesce(F.min("min_slice_id") < F.max("slice_id"), F.lit(False)).alias("has_mixed_slices"),
+        F.coalesce(F.min("min_slice_id") < F.max("slice_id"), F.lit(False)).alias(
+            "has_mixed_slices"
+        ),
         _count(F.max("n_candidates")).alias("n_candidates"),
         _count(F.max("n_rows")).alias("n_rows"),
         _count(F.count_if(atoms.is_relevant())).alias("n_relevant"),
         ranked_hits.alias("ranked_hits"),
-        F.sort_array(F.collect_list(F.when(atoms.is_relevant(), F.col("gain"))), asc=False).alias("ideal_gains"),
+        F.sort_array(F.collect_list(F.when(atoms.is_relevant(), F.col("gain"))), asc=False).alias(
+            "ideal_gains"
+        ),
         *values,
     )
     return (
         per_query.where(F.col("bucket").isNotNull())
-        .withColumns({"hit_ranks": F.col("ranked_hits.rank"), "hit_gains": F.col("ranked_hits.gain")})
+        .withColumns(
+            {"hit_ranks": F.col("ranked_hits.rank"), "hit_gains": F.col("ranked_hits.gain")}
+        )
         .drop("ranked_hits")
     )
 
@@ -50,14 +58,18 @@ def without_duplicates(measured: DataFrame) -> DataFrame:
 
     What `unique_key` promises is so verified for free, on the rows that were ranked.
     """
-    message = F.concat(F.lit("query "), "query_id", F.lit(" of model "), "model_version")
+    found = "candidates: unique_key = true, and an item stands more than once in query "
+    message = F.concat(F.lit(found), "query_id", F.lit(" of model "), "model_version")
     is_broken = F.col("n_rows") > F.col("n_candidates")
-    return measured.withColumn(
-        "n_candidates", F.when(is_broken, F.raise_error(message)).otherwise(F.col("n_candidates"))
+    # A filter, because an unused column would be pruned and never looked at.
+    return measured.where(
+        F.when(is_broken, F.raise_error(message).cast("boolean")).otherwise(F.lit(True))
     )
 
 
-def unranked(queries: DataFrame, *, labels: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
+def unranked(
+    queries: DataFrame, *, labels: Sequence[str], measures: Sequence[Measure]
+) -> DataFrame:
     """One row per query and label, for queries known to have no relevant item; columns as `measured`.
 
     Their values are known without ranking: 0, or null where the metric is undefined.

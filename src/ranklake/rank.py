@@ -20,7 +20,11 @@ def by_position(candidates: DataFrame) -> DataFrame:
 
 
 def items(
-    candidates: DataFrame, *, labels: DataFrame, queries: DataFrame | None = None, gains: Sequence[str]
+    candidates: DataFrame,
+    *,
+    labels: DataFrame,
+    queries: DataFrame | None = None,
+    gains: Sequence[str],
 ) -> DataFrame:
     """One row per (model, query, item), each item once, partitioned by query_hash.
 
@@ -35,9 +39,7 @@ def items(
         labels.withColumn("n_rows", F.lit(0)), allowMissingColumns=True
     )
     if queries is not None:
-        rows = rows.unionByName(
-            queries.withColumn("n_rows", F.lit(0)), allowMissingColumns=True
-        )
+        rows = rows.unionByName(queries.withColumn("n_rows", F.lit(0)), allowMissingColumns=True)
     return (
         rows.repartition("query_hash")  # the one shuffle: all that follows reuses it
         .groupBy(*_QUERY_KEYS, "item_id")
@@ -99,7 +101,12 @@ def ranked(numbered: DataFrame, *, labels: Sequence[tuple[str, str]]) -> DataFra
     `labels` pairs each label with its column of gains.
     """
     each = F.explode(
-        F.array(*[F.struct(F.lit(name).alias("label"), F.col(gain).alias("gain")) for name, gain in labels])
+        F.array(
+            *[
+                F.struct(F.lit(name).alias("label"), F.col(gain).alias("gain"))
+                for name, gain in labels
+            ]
+        )
     )
     speaks_for_query = F.col("n_candidates").isNotNull() | F.col("item_id").isNull()
     hits = (

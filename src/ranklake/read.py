@@ -1,7 +1,7 @@
 """Inputs → conformed frames of one date. The only reads of the logs."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -53,11 +53,20 @@ def opened(
 
     Raises ContractError with every problem of every input.
     """
-    sources, problems = {}, []
+    sources: dict[str, Source] = {}
+    problems: list[str] = []
     for name, given in inputs.items():
         try:
             raw, version = _raw(spark, name, given)
-            sources[name] = replace(mapped(name, raw, given, slices=slices), version=version)
+            source = mapped(
+                name,
+                raw,
+                columns=given.columns,
+                where=given.where,
+                place=given.place,
+                slices=slices,
+            )
+            sources[name] = replace(source, version=version)
         except ContractError as error:
             problems += error.problems
     if problems:
@@ -81,7 +90,9 @@ def _raw(spark: SparkSession, name: str, given: Input) -> tuple[DataFrame, int |
             reader = reader.option("mode", "FAILFAST")
         return reader.format(given.format).load(given.path), version
     except PySparkException as error:
-        raise ContractError(f"{name}: {given.place}: cannot be read: {_first_line(error)}") from error
+        raise ContractError(
+            f"{name}: {given.place}: cannot be read: {_first_line(error)}"
+        ) from error
 
 
 def _delta_version(spark: SparkSession, given: Input) -> int | None:
@@ -97,31 +108,40 @@ def _delta_version(spark: SparkSession, given: Input) -> int | None:
     return None if latest is None else int(latest["version"])
 
 
-def mapped(name: str, raw: DataFrame, given: Input | None, *, slices: Sequence[str] = ()) -> Source:
-    """The rows under our names and in our types, plus IS_WANTED. Lazy.
+def mapped(
+    name: str,
+    raw: DataFrame,
+    *,
+    columns: Mapping[str, str],
+    where: str | None = None,
+    place: str = "a DataFrame",
+    slices: Sequence[str] = (),
+) -> Source:
+    """The rows under our names and in our types, plus IS_WANTED: whether `where` keeps them. Lazy.
 
     A column is taken from the mapping, else from the column of its own name, else left out.
     Raises ContractError with every column that is missing, cannot be resolved or has a wrong type.
     """
     table = _with_slices(name, slices)
-    expressions = given.columns if given else {}
-    place = given.place if given else "a DataFrame"
-    columns, problems = [], []
+    selected, problems = [], []
     for column in table.columns:
-        if column.name not in expressions and column.name not in raw.columns:
+        if column.name not in columns and column.name not in raw.columns:
             if column.required:
                 has = ", ".join(raw.columns)
-                problems.append(f"column {column.name!r} is missing and not mapped; there are {has}")
+                problems.append(
+                    f"column {column.name!r} is missing and not mapped; there are {has}"
+                )
             continue
-        value = F.expr(expressions.get(column.name, f"`{column.name}`"))
-        problem = _expression_problem(raw, column, value, column.name in slices)
-        columns.append(cast_to(column, value))
+        value = F.expr(columns.get(column.name, f"`{column.name}`"))
+        problem = _expression_problem(raw, column, value, is_slice=column.name in slices)
         problems += [problem] if problem else []
-    wanted, problem = _wanted(raw, given)
+        selected.append(cast_to(column, value))
+    wanted = F.lit(True) if where is None else F.coalesce(F.expr(where), F.lit(False))
+    problem = _where_problem(raw, where, wanted)
     problems += [problem] if problem else []
     if problems:
         raise ContractError([f"{name}: {place}: {problem}" for problem in problems])
-    return Source(table, raw.select(*columns, wanted.alias(IS_WANTED)), place)
+    return Source(table, raw.select(*selected, wanted.alias(IS_WANTED)), place)
 
 
 def _with_slices(name: str, slices: Sequence[str]) -> schemas.Table:
@@ -129,12 +149,13 @@ def _with_slices(name: str, slices: Sequence[str]) -> schemas.Table:
     if name not in ("impressions", "judgments"):
         return table
     return table.plus(
-        schemas.Column(column, "STRING", "a slice of the queries", required=True) for column in slices
+        schemas.Column(column, "STRING", "a slice of the queries", required=True)
+        for column in slices
     )
 
 
 def _expression_problem(
-    raw: DataFrame, column: schemas.Column, value: Column, is_slice: bool
+    raw: DataFrame, column: schemas.Column, value: Column, *, is_slice: bool
 ) -> str | None:
     try:
         found = raw.select(value).schema[0].dataType
@@ -143,15 +164,12 @@ def _expression_problem(
     return None if is_slice else type_problem(column, found)
 
 
-def _wanted(raw: DataFrame, given: Input | None) -> tuple[Column, str | None]:
-    if given is None or given.where is None:
-        return F.lit(True), None
-    wanted = F.coalesce(F.expr(given.where), F.lit(False))
+def _where_problem(raw: DataFrame, where: str | None, wanted: Column) -> str | None:
     try:
-        raw.select(wanted)
+        raw.select(wanted).schema  # noqa: B018  Connect resolves a frame only when it is looked at
     except AnalysisException as error:
-        return F.lit(True), f"where {given.where!r}: {_first_line(error)}"
-    return wanted, None
+        return f"where {where!r}: {_first_line(error)}"
+    return None
 
 
 def of_date(source: Source, day: date, *, zone: str, max_query_span: timedelta) -> DataFrame:
@@ -211,7 +229,10 @@ def missing_day(source: Source, day: date, *, zone: str) -> NoInputError:
     else:
         days = F.to_date(F.from_utc_timestamp(F.col(source.time), zone))
     latest = (
-        source.rows.select(days.alias("day")).distinct().orderBy(F.col("day").desc_nulls_last()).limit(3)
+        source.rows.select(days.alias("day"))
+        .distinct()
+        .orderBy(F.col("day").desc_nulls_last())
+        .limit(3)
     )
     found = ", ".join(str(row["day"]) for row in latest.collect()) or "none"
     return NoInputError(
@@ -237,7 +258,16 @@ def data_errors(what: str) -> Iterator[None]:
         raise ContractError(f"{what}: {_first_line(error)}") from error
 
 
-_DATA_CONDITIONS = ("CAST_", "CANNOT_PARSE", "MALFORMED_", "FAILED_READ_FILE", "INVALID_", "NUMERIC_", "DIVIDE_BY")
+_DATA_CONDITIONS = (
+    "CANNOT_PARSE",
+    "CAST_",
+    "DIVIDE_BY",
+    "FAILED_READ_FILE",
+    "INVALID_",
+    "MALFORMED_",
+    "NUMERIC_",
+    "USER_RAISED_EXCEPTION",
+)
 
 
 def _is_about_data(error: PySparkException) -> bool:

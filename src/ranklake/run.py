@@ -80,7 +80,11 @@ class Run:
             "stage_seconds": list(self.stage_seconds.items()),
         }
         rows = [
-            {**common, "model_version": model, "model_name": original if original != model else None}
+            {
+                **common,
+                "model_version": model,
+                "model_name": original if original != model else None,
+            }
             for model, original in models
         ]
         return pa.Table.from_pylist(rows, schema=schemas.arrow_schema(schemas.RUNS))

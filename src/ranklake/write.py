@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import date
 from typing import TypeVar
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -57,7 +57,9 @@ def _created(spark: SparkSession, lake: Lake, table: Table) -> list[str]:
         if found is None:
             spark.sql(_create_statement(name, table))
             for check in table.checks:
-                spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT {check.name} CHECK ({check.condition})")
+                spark.sql(
+                    f"ALTER TABLE {name} ADD CONSTRAINT {check.name} CHECK ({check.condition})"
+                )
             return [f"{table.name}: created"]
         _refuse_other_types(table, found)
         new = [column for column in table.columns if column.name not in found]
@@ -79,11 +81,17 @@ def columns_of(spark: SparkSession, lake: Lake, table: Table) -> dict[str, str] 
     return {field.name: field.dataType.simpleString() for field in fields}
 
 
+_MISSING = (
+    "PATH_NOT_FOUND",
+    "TABLE_OR_VIEW_NOT_FOUND",
+    "DELTA_PATH_DOES_NOT_EXIST",
+    "DELTA_TABLE_NOT_FOUND",
+    "DELTA_MISSING_DELTA_TABLE",
+)
+
+
 def _is_missing(error: AnalysisException) -> bool:
-    return any(
-        word in str(error)
-        for word in ("PATH_DOES_NOT_EXIST", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "is not a Delta table")
-    )
+    return any(condition in f"{error.getCondition()} {error}" for condition in _MISSING)
 
 
 def _refuse_other_types(table: Table, found: dict[str, str]) -> None:
@@ -97,7 +105,9 @@ def _refuse_other_types(table: Table, found: dict[str, str]) -> None:
 
 
 def _create_statement(name: str, table: Table) -> str:
-    columns = ",\n  ".join(_column_clause(column, nullable=not column.required) for column in table.columns)
+    columns = ",\n  ".join(
+        _column_clause(column, nullable=not column.required) for column in table.columns
+    )
     properties = ", ".join(
         f"'{key}' = '{value}'"
         for key, value in {**_PROPERTIES, "ranklake.schema_version": _SCHEMA_VERSION}.items()
@@ -138,7 +148,9 @@ def replace_partitions(
     names = ", ".join(quoted(model) for model in models)
     predicate = f"event_date = DATE'{day:%Y-%m-%d}' AND model_version IN ({names})"
     writer = (
-        conformed(rows.withColumn("event_date", F.lit(day)).withColumn("run_id", F.lit(run_id)), table)
+        conformed(
+            rows.withColumn("event_date", F.lit(day)).withColumn("run_id", F.lit(run_id)), table
+        )
         .write.format("delta")
         .mode("overwrite")
         .option("replaceWhere", predicate)
@@ -151,7 +163,9 @@ def replace_partitions(
 
 def append(rows: DataFrame, lake: Lake, table: Table, *, run_id: str) -> None:
     """Adds the rows in one commit. For the manifest, which is never rewritten."""
-    writer = conformed(rows, table).write.format("delta").mode("append").option("userMetadata", run_id)
+    writer = (
+        conformed(rows, table).write.format("delta").mode("append").option("userMetadata", run_id)
+    )
     with _locked(lake, table):
         retried(lambda: writer.saveAsTable(lake.sql_name(table.name)), table)
 
@@ -164,7 +178,9 @@ def version_of(spark: SparkSession, lake: Lake, table: Table, *, run_id: str) ->
     return int(own[0] if own else commits[0]["version"])
 
 
-def retried(write: Callable[[], T], table: Table, *, pause: Callable[[float], None] = time.sleep) -> T:
+def retried(
+    write: Callable[[], T], table: Table, *, pause: Callable[[float], None] = time.sleep
+) -> T:
     """Runs the write, and again after one of the RETRIED conflicts. Raises WriteConflict at the end."""
     for attempt in range(1, ATTEMPTS + 1):
         try:

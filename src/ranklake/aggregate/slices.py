@@ -44,7 +44,11 @@ def bucketed(rows: DataFrame, *, n_buckets: int) -> DataFrame:
 
 def sliced(rows: DataFrame, *, slice_lists: SliceLists) -> DataFrame:
     """The rows with slice_id instead of their slice columns."""
-    return folded(rows, slice_lists=slice_lists).transform(identified, slices=[*slice_lists]).drop(*slice_lists)
+    return (
+        folded(rows, slice_lists=slice_lists)
+        .transform(identified, slices=[*slice_lists])
+        .drop(*slice_lists)
+    )
 
 
 def folded(rows: DataFrame, *, slice_lists: SliceLists) -> DataFrame:
@@ -82,7 +86,9 @@ def frequencies(rows: DataFrame, *, column: str, limit: int) -> DataFrame:
     )
 
 
-def dictionary(found: Sequence[Mapping[str, Any]], *, columns: Sequence[str], groups: Sequence[Sequence[str]]) -> Dictionary:
+def dictionary(
+    found: Sequence[Mapping[str, Any]], *, columns: Sequence[str], groups: Sequence[Sequence[str]]
+) -> Dictionary:
     """The dictionary of the rows of `combinations`.
 
     Raises ContractError for a value that holds a comma and stands in a cross.
@@ -99,12 +105,16 @@ def dictionary(found: Sequence[Mapping[str, Any]], *, columns: Sequence[str], gr
     ]
     strings = [(column, pa.string()) for column in columns]
     return Dictionary(
-        values=pa.Table.from_pylist(list(combined), schema=pa.schema([("slice_id", pa.int64()), *strings])),
+        values=pa.Table.from_pylist(
+            list(combined), schema=pa.schema([("slice_id", pa.int64()), *strings])
+        ),
         memberships=pa.Table.from_pylist(memberships, schema=_MEMBERSHIPS),
     )
 
 
-_MEMBERSHIPS = pa.schema([("slice_id", pa.int64()), ("slice", pa.string()), ("slice_value", pa.string())])
+_MEMBERSHIPS = pa.schema(
+    [("slice_id", pa.int64()), ("slice", pa.string()), ("slice_value", pa.string())]
+)
 
 
 def _folded(column: str, kept: tuple[str, ...] | None) -> Column:

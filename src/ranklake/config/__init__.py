@@ -1,8 +1,9 @@
-"""The configuration of an evaluation: TOML files, merged left to right, then --set, then checked."""
+"""The configuration of an evaluation: TOML files merged left to right, then --set, then checked."""
 
 from ranklake.config.definitions import definition_hash, definitions, redefinitions
-from ranklake.config.load import BASE, config_hash, load
-from ranklake.config.model import EvalConfig, EventKind, Input, Inputs, Lake, Slices, near_miss
+from ranklake.config.load import BASE, config_hash, load, of_values
+from ranklake.config.model import EvalConfig, Input, Inputs, Lake, Slices
+from ranklake.config.values import EventKind, near_miss
 
 __all__ = [
     "BASE",
@@ -17,5 +18,6 @@ __all__ = [
     "definitions",
     "load",
     "near_miss",
+    "of_values",
     "redefinitions",
 ]

@@ -11,7 +11,9 @@ from ranklake.config.model import EvalConfig
 SliceLists = Mapping[str, tuple[str, ...] | None]
 """The fixed values of each slice column; None: every value has a row of its own."""
 
-_ORDER = "score desc, unscored last, item_id desc by UTF-8 bytes; duplicates: the best-ranked counts"
+_ORDER = (
+    "score desc, unscored last, item_id desc by UTF-8 bytes; duplicates: the best-ranked counts"
+)
 
 
 def definitions(config: EvalConfig, slice_lists: SliceLists) -> dict[str, Any]:
@@ -27,7 +29,7 @@ def definitions(config: EvalConfig, slice_lists: SliceLists) -> dict[str, Any]:
         "unshown_clicks": config.unshown_clicks,
         "order": _ORDER,
         "labels": {label: dict(sorted(config.gains_of(label).items())) for label in config.labels},
-        "metrics": {name: _words(metrics.metric(name)) for name in config.metrics},
+        "metrics": {m.name: _words(m) for m, _ in metrics.measures_of(config.metrics, config.ks)},
         "slices": {name: slice_lists.get(name) for name in config.slices.columns},
     }
 
@@ -56,7 +58,9 @@ def redefinitions(published: Mapping[str, Any], defined: Mapping[str, Any]) -> l
         before = published.get(key, value)
         if isinstance(value, Mapping) and isinstance(before, Mapping):
             shared = [name for name in value if name in before]
-            pairs = [(f"{key}.{name}", before[name], value[name]) for name in shared]
+            # A slice whose values were open (null) keeps its rows when it gets a list.
+            known = [name for name in shared if before[name] is not None]
+            pairs = [(f"{key}.{name}", before[name], value[name]) for name in known]
         else:
             pairs = [(key, before, value)]
         sentences += [

@@ -1,59 +1,37 @@
-"""The typed configuration: every key, its type, its default and what is impossible."""
+"""The typed configuration: every key, its type and its default.
 
-import difflib
-from collections import Counter
-from collections.abc import Iterable
+What a key means is said in conf/base.toml, and from there in docs/reference.md.
+"""
+
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeVar
-from zoneinfo import ZoneInfo
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from ranklake import metrics, schemas
+from ranklake import metrics
+from ranklake.config.impossible import Problem, problems_of
+from ranklake.config.values import (
+    Cutoff,
+    Distinct,
+    DistinctSome,
+    EventKind,
+    Gain,
+    MetricName,
+    Name,
+    Zone,
+    spelled,
+)
 
-T = TypeVar("T")
-EventKind = Literal["click", "conversion", "judgment"]
-Cutoff = Annotated[int, Field(ge=1)]
-Gain = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
+Gains = Mapping[str, float]
+"""What one event of each kind is worth."""
 
-_GAINS: dict[str, dict[EventKind, float]] = {
+_GAINS: dict[str, Gains] = {
     "click": {"click": 1.0},
     "conversion": {"conversion": 1.0},
     "judgment": {"judgment": 1.0},
 }
-
-
-def near_miss(name: str, known: Iterable[str]) -> str:
-    """A hint for a misspelt name, or nothing.
-
-    >>> near_miss("impresions", ["impressions", "clicks"])
-    ", did you mean 'impressions'?"
-    """
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f", did you mean {near[0]!r}?" if near else ""
-
-
-def _zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"unknown time zone {name!r}, expected an IANA name") from error
-    return name
-
-
-def _metric(name: str) -> str:
-    try:
-        return metrics.metric(name).name
-    except KeyError as error:
-        raise ValueError(error.args[0]) from error
-
-
-def _distinct(values: tuple[T, ...]) -> tuple[T, ...]:
-    repeated = sorted(str(value) for value, n in Counter(values).items() if n > 1)
-    if repeated:
-        raise ValueError(f"{', '.join(repeated)} is listed more than once")
-    return values
 
 
 class _Strict(BaseModel):
@@ -79,16 +57,6 @@ class Input(_Strict):
         """The path or table, for messages."""
         return self.path or self.table or "a DataFrame"
 
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        if (self.path is None) == (self.table is None):
-            raise ValueError("give either path or table")
-        if self.format in ("csv", "json") and self.path and not self.declared_schema:
-            raise ValueError(f"{self.format} needs a schema, such as 'query_id STRING, score DOUBLE'")
-        if self.version is not None and self.format != "delta":
-            raise ValueError(f"only delta has versions, format is {self.format}")
-        return self
-
 
 class Inputs(_Strict):
     """The inputs that the evaluation reads; each one is optional."""
@@ -108,8 +76,10 @@ class Lake(_Strict):
     """Where the evaluation's tables lie: a directory, or a schema of a catalog."""
 
     path: str | None = None
-    catalog_schema: Annotated[str, Field(pattern=r"^\w+(\.\w+)?$")] | None = None
-    prefix: Annotated[str, Field(pattern=r"^\w*$")] = ""
+    catalog_schema: Annotated[str, spelled(r"\w+(\.\w+)?", "schema or catalog.schema")] | None = (
+        None
+    )
+    prefix: Annotated[str, spelled(r"\w*", "letters, digits and _")] = ""
 
     @property
     def is_given(self) -> bool:
@@ -127,44 +97,19 @@ class Lake(_Strict):
         place = self.directory(table) or f"{(self.path or '').rstrip('/')}/{table}"
         return f"delta.`{str(place).replace('`', '``')}`"
 
-    @model_validator(mode="after")
-    def _one_place(self) -> Self:
-        if self.path and self.catalog_schema:
-            raise ValueError("give either path or catalog_schema")
-        return self
-
 
 class Slices(_Strict):
     """Subsets of the queries that get numbers of their own."""
 
-    columns: Annotated[tuple[Name, ...], AfterValidator(_distinct)] = ()
-    crosses: Annotated[tuple[tuple[str, ...], ...], AfterValidator(_distinct)] = ()
+    columns: Distinct[str] = ()
+    crosses: Distinct[tuple[str, ...]] = ()
     max_values: Annotated[int, Field(ge=1, le=1000)] = 50
-    values: dict[str, Annotated[tuple[str, ...], AfterValidator(_distinct)]] = {}
+    values: dict[str, Distinct[str]] = {}
 
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
         """Every slice as a tuple of its columns: the columns alone, then the crosses."""
         return (*((column,) for column in self.columns), *self.crosses)
-
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        taken = {c.name for t in (*schemas.INPUTS, *schemas.LAKE) for c in t.columns}
-        problems = [f"{name!r} is the name of a column of ranklake" for name in self.columns if name in taken]
-        known = set(self.columns)
-        for where, names in (("values", self.values), *((f"crosses {c}", c) for c in self.crosses)):
-            problems += [
-                f"{where}: {name!r} is not one of columns{near_miss(name, known)}"
-                for name in names
-                if name not in known
-            ]
-        problems += [f"crosses {c}: name at least two columns" for c in self.crosses if len(c) < 2]
-        for name, values in self.values.items():
-            reserved = sorted({"__other__", "__null__"} & set(values))
-            problems += [f"values.{name}: {value!r} is reserved" for value in reserved]
-        if problems:
-            raise ValueError("; ".join(problems))
-        return self
 
 
 class EvalConfig(_Strict):
@@ -174,18 +119,14 @@ class EvalConfig(_Strict):
     """
 
     evaluation: Name = "default"
-    zone: Annotated[str, AfterValidator(_zone)] = "UTC"
-    candidates: Annotated[tuple[Literal["served", "scored"], ...], AfterValidator(_distinct)] = ("served",)
+    zone: Zone = "UTC"
+    candidates: DistinctSome[Literal["served", "scored"]] = ("served",)
     rank_by: Literal["score", "position"] = "score"
-    labels: Annotated[tuple[Name, ...], Field(min_length=1), AfterValidator(_distinct)] = ("click",)
-    gains: dict[str, dict[EventKind, Gain]] = {}
+    labels: DistinctSome[Name] = ("click",)
+    gains: dict[Name, dict[EventKind, Gain]] = {}
     unshown_clicks: Literal["relevant", "reject"] = "relevant"
-    metrics: Annotated[
-        tuple[Annotated[str, AfterValidator(_metric)], ...],
-        Field(min_length=1),
-        AfterValidator(_distinct),
-    ] = metrics.DEFAULTS
-    ks: Annotated[tuple[Cutoff, ...], Field(min_length=1), AfterValidator(_distinct)] = (1, 3, 5, 10)
+    metrics: DistinctSome[MetricName] = metrics.DEFAULTS
+    ks: DistinctSome[Cutoff] = (1, 3, 5, 10)
     n_buckets: Annotated[int, Field(ge=50, le=10_000)] = 400
     confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
     detail: Literal["all", "relevant", "none"] = "all"
@@ -198,48 +139,24 @@ class EvalConfig(_Strict):
     models: dict[str, str] = {}
     inputs: Inputs = Inputs()
 
-    def gains_of(self, label: str) -> dict[EventKind, float]:
+    @property
+    def known_gains(self) -> dict[str, Gains]:
+        """The gains of every label that may be named: the configured ones over the built-in."""
+        return {**_GAINS, **self.gains}
+
+    def gains_of(self, label: str) -> Gains:
         """What one event of each kind is worth for the label; the item's gain is their maximum."""
-        return self.gains.get(label) or _GAINS[label]
+        return self.known_gains[label]
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        problems = [*self._label_problems(), *self._column_problems(), *self._model_problems()]
+        problems = [_details(problem) for problem in problems_of(self)]
         if problems:
-            raise ValueError("; ".join(problems))
+            raise ValidationError.from_exception_data(type(self).__name__, problems)
         return self
 
-    def _label_problems(self) -> list[str]:
-        known = {**_GAINS, **self.gains}
-        unknown = [name for name in self.labels if name not in known]
-        problems = [
-            f"labels: {name!r} has no gains{near_miss(name, known)}; say what an event is worth,"
-            f" such as gains.{name} = {{click = 1.0, conversion = 5.0}}"
-            for name in unknown
-        ]
-        empty = [name for name, gains in self.gains.items() if not any(gains.values())]
-        problems += [f"gains.{name}: no event is worth anything" for name in empty]
-        if not unknown and len({"judgment" in self.gains_of(name) for name in self.labels}) > 1:
-            problems.append("labels: judgments and log events cannot be labels of one evaluation")
-        return problems
 
-    def _column_problems(self) -> list[str]:
-        tables = {table.name: table for table in schemas.INPUTS}
-        problems = []
-        for name, source in self.inputs.given().items():
-            known = {*tables[name].names, *self.slices.columns}
-            problems += [
-                f"inputs.{name}.columns: unknown column {column!r}{near_miss(column, known)}"
-                f" known are {', '.join(tables[name].names)} and the slices"
-                for column in source.columns
-                if column not in known
-            ]
-        return problems
-
-    def _model_problems(self) -> list[str]:
-        bad = [name for name in self.models.values() if not schemas.is_model_version(name)]
-        twice = [name for name, n in Counter(self.models.values()).items() if n > 1]
-        return [
-            *(f"models: alias {name!r} does not match {schemas.MODEL_VERSION}" for name in bad),
-            *(f"models: {name!r} is the alias of two models" for name in twice),
-        ]
+def _details(problem: Problem) -> InitErrorDetails:
+    at, what = problem
+    error = PydanticCustomError("impossible", "{what}", {"what": what})
+    return InitErrorDetails(type=error, loc=at, input=None)

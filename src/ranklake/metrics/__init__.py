@@ -1,8 +1,8 @@
 """Every metric, defined once. This package imports no Spark; `metrics.atoms` does."""
 
 from ranklake.metrics.catalog import DEFAULTS, METRICS, metric
-from ranklake.metrics.metric import NO_CUTOFF, Denominator, Metric, Population, column_name
 from ranklake.metrics.measures import Measure, measures_of, per_query_measures
+from ranklake.metrics.metric import NO_CUTOFF, Denominator, Metric, Population, column_name
 from ranklake.metrics.ranking import Ranking
 
 __all__ = [

@@ -216,5 +216,5 @@ def metric(name: str) -> Metric:
         return found[0]
     names = [m.name for m in METRICS]
     near = difflib.get_close_matches(name.lower(), names, n=1)
-    hint = f", did you mean {near[0]!r}?" if near else ""
-    raise KeyError(f"unknown metric {name!r}{hint} Valid names: {', '.join(names)}")
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise KeyError(f"unknown metric {name!r}, known are {', '.join(names)}{hint}")

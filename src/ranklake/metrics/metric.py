@@ -1,4 +1,4 @@
-"""What a metric is: its words, its Spark expression and its plain reference, in one frozen record."""
+"""What a metric is: words, Spark expression and plain reference, in one frozen record."""
 
 from __future__ import annotations
 

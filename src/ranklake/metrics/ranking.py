@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Ranking:
-    """`gains` of the candidates, best rank first; `missed`: gains of relevant items never ranked."""
+    """`gains` of the candidates, best rank first; `missed`: gains of relevant items not ranked."""
 
     gains: tuple[float, ...]
     missed: tuple[float, ...] = ()

@@ -3,7 +3,7 @@
 The steps are lazy and know nothing of each other; this is the only room that joins them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -12,16 +12,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ranklake import config as configuration
 from ranklake import clean, read, schemas
+from ranklake import config as configuration
 from ranklake.aggregate import series, sums
 from ranklake.aggregate.slices import Dictionary, identified
 from ranklake.config import EvalConfig
 from ranklake.errors import ConfigError
 from ranklake.estimate import estimated
 from ranklake.metrics import measures_of, per_query_measures
-from ranklake.pipeline.frames import Frames, frames_of
 from ranklake.pipeline.checks import checks_of
+from ranklake.pipeline.frames import Frames, frames_of
 from ranklake.pipeline.inputs import Day, check_needs, day_of, dictionary_of, slice_lists_of
 from ranklake.pipeline.publish import Publisher, check_tables, lake_tables
 from ranklake.run import Listener, Run, silent
@@ -122,9 +122,32 @@ def _evaluated(
     return Evaluation(run.run_id, metrics, metric_sums, checks)
 
 
+def checked(spark: SparkSession, config: EvalConfig, days: Sequence[date]) -> Iterator[str]:
+    """Looks at everything that a run of the days would read and write; a line for each thing found.
+
+    Raises a RanklakeError for the first thing that would stop the run. Writes nothing.
+    """
+    sources = read.opened(spark, config.inputs.given(), slices=config.slices.columns)
+    check_needs(config, sources)
+    for name, source in sources.items():
+        version = "" if source.version is None else f", version {source.version}"
+        yield f"{name}: ok ({source.place}{version})"
+    if config.lake.is_given:
+        check_tables(spark, config, lake_tables(config))
+        yield f"lake: ok ({config.lake.sql_name(schemas.METRICS.name)} and the other tables)"
+    for day in days:
+        found = day_of(sources, config, day)
+        rows = ", ".join(f"{found.count(name, 'usable'):,} usable {name}" for name in found.audits)
+        yield f"{day}: ok (models {', '.join(found.models)}; {rows})"
+
+
 def _described(sources: Mapping[str, read.Source], day: Day) -> dict[str, Any]:
     return {
-        name: {"place": source.place, "version": source.version, "n_rows": day.count(name, "n_rows")}
+        name: {
+            "place": source.place,
+            "version": source.version,
+            "n_rows": day.count(name, "n_rows"),
+        }
         for name, source in sources.items()
     }
 
@@ -150,8 +173,14 @@ def _measured(
         if publisher:
             publisher.clear_detail()
         return frames.queries(), frames.measured(measures).where(has_relevant)
-    rows = frames.per_query(measures) if config.detail == "all" else frames.measured(measures).where(has_relevant)
-    detail = publisher.detail(rows, dictionary.values).transform(identified, slices=config.slices.columns)
+    rows = (
+        frames.per_query(measures)
+        if config.detail == "all"
+        else frames.measured(measures).where(has_relevant)
+    )
+    detail = publisher.detail(rows, dictionary.values).transform(
+        identified, slices=config.slices.columns
+    )
     measured = detail.where(has_relevant)
     if config.detail == "relevant":
         return frames.queries(), measured

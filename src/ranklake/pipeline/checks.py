@@ -10,6 +10,7 @@ from ranklake.config import EvalConfig
 from ranklake.pipeline.frames import Frames
 from ranklake.pipeline.inputs import Day
 
+
 def checks_of(
     day: Day, frames: Frames, queries: DataFrame, bucket_sums: pa.Table, config: EvalConfig
 ) -> pa.Table:
@@ -31,7 +32,11 @@ def checks_of(
                 labels=config.labels,
                 usable_rows=counts["usable"] if is_log else None,
             ),
-            *(row for other in _without_models(day) for row in quality.of_input(other, day.audits[other][None])),
+            *(
+                row
+                for other in _without_models(day)
+                for row in quality.of_input(other, day.audits[other][None])
+            ),
             *orphans,
         ]
         rows += [{"model_version": model, **row} for row in found]
@@ -51,7 +56,11 @@ _SCHEMA = pa.schema(
 
 
 def _without_models(day: Day) -> list[str]:
-    return [name for name, audit in day.audits.items() if None in audit and name not in ("impressions", "scores")]
+    return [
+        name
+        for name, audit in day.audits.items()
+        if None in audit and name not in ("impressions", "scores")
+    ]
 
 
 def _orphans(day: Day, frames: Frames, queries: DataFrame) -> list[dict[str, Any]]:
@@ -66,7 +75,7 @@ def _orphans(day: Day, frames: Frames, queries: DataFrame) -> list[dict[str, Any
         if "event_date" not in events.columns:
             continue
         key = "query_id" if "query_id" in events.columns else "impression_id"
-        log = queries if key == "query_id" else frames.impressions
+        log = frames.impressions if key == "impression_id" and frames.impressions else queries
         orphans = events.join(log.select(key), on=[key], how="left_anti").count()
         rows.append(quality.check(f"{name}.orphans", orphans, day.count(name, "usable")))
     return rows

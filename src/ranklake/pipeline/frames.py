@@ -72,12 +72,18 @@ class Frames:
 
     def _distinct(self, candidates: DataFrame) -> DataFrame:
         keys = [*count.QUERY_KEYS, "item_id"]
-        return candidates.select(*keys) if self.config.unique_key else candidates.select(*keys).distinct()
+        return (
+            candidates.select(*keys)
+            if self.config.unique_key
+            else candidates.select(*keys).distinct()
+        )
 
     def measured(self, measures: Sequence[Measure]) -> DataFrame:
         """One row per (model, query, label) of the kept queries, as measure.measured."""
         gains = [label.gain_column(name) for name in self.config.labels]
-        candidates = _union([self.kept(rows) for rows in (self.served, self.listed) if rows is not None])
+        candidates = _union(
+            [self.kept(rows) for rows in (self.served, self.listed) if rows is not None]
+        )
         queries = None
         if self.listed is not None:
             queries = count.asked(self.kept(self.base), models=self.listed_models)
@@ -87,7 +93,9 @@ class Frames:
             .transform(rank.ranked, labels=list(zip(self.config.labels, gains, strict=True)))
             .transform(measure.measured, measures=measures)
         )
-        return measured.transform(measure.without_duplicates) if self.config.unique_key else measured
+        return (
+            measured.transform(measure.without_duplicates) if self.config.unique_key else measured
+        )
 
     def per_query(self, measures: Sequence[Measure]) -> DataFrame:
         """One row per (model, query, label) of all queries: ranked where a label can reach them."""
@@ -101,7 +109,10 @@ def frames_of(
     day: Day, config: EvalConfig, slice_lists: Mapping[str, tuple[str, ...] | None]
 ) -> Frames:
     """The day's frames."""
-    rows = {name: clean.cleaned(frame, unknown_users=config.unknown_users) for name, frame in day.rows.items()}
+    rows = {
+        name: clean.cleaned(frame, unknown_users=config.unknown_users)
+        for name, frame in day.rows.items()
+    }
     judged = day.base == "judgments"
     base = _identified(rows[day.base], config, slice_lists)
     impressions = count.hashed(rows["impressions"]) if "impressions" in rows else None
@@ -112,11 +123,15 @@ def frames_of(
     scored_rows = None
     if "scored" in config.candidates:
         scored_rows = _of_models(count.hashed(rows["scores"]), day.scored)
-    listed = [_keys_and_score(f) for f in (served_rows if judged else None, scored_rows) if f is not None]
+    listed = [
+        _keys_and_score(f) for f in (served_rows if judged else None, scored_rows) if f is not None
+    ]
     labels = _labels(rows, impressions, config)
     return Frames(
         base=base.select("query_hash", "query_id", "bucket", "slice_id"),
-        served=None if judged or served_rows is None else _keys_and_score(served_rows, "bucket", "slice_id"),
+        served=None
+        if judged or served_rows is None
+        else _keys_and_score(served_rows, "bucket", "slice_id"),
         listed=_union(listed) if listed else None,
         listed_models=[*(day.served if judged else ()), *day.scored],
         impressions=impressions,
@@ -154,7 +169,9 @@ def _of_models(rows: DataFrame, models: Mapping[str, str]) -> DataFrame:
     return kept.withColumn("model_version", published)
 
 
-def _labels(rows: Mapping[str, DataFrame], impressions: DataFrame | None, config: EvalConfig) -> DataFrame:
+def _labels(
+    rows: Mapping[str, DataFrame], impressions: DataFrame | None, config: EvalConfig
+) -> DataFrame:
     """One row per label event of any source, with query_hash and a gain a label."""
     gains = {name: config.gains_of(name) for name in config.labels}
     frames = [] if impressions is None else label.judged_on_rows(impressions, gains=gains)
@@ -165,7 +182,9 @@ def _labels(rows: Mapping[str, DataFrame], impressions: DataFrame | None, config
                 events = label.with_item_keys(events, impressions=impressions)
             frames.append(label.judged(events, kind=kind, gains=gains))
     if "judgments" in rows:
-        frames.append(label.judged(rows["judgments"], kind="judgment", gains=gains, grade=F.col("gain")))
+        frames.append(
+            label.judged(rows["judgments"], kind="judgment", gains=gains, grade=F.col("gain"))
+        )
     labels = count.hashed(_union(frames))
     if config.unshown_clicks == "reject" and impressions is not None:
         labels = label.shown_only(labels, impressions=impressions)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+
 from pyspark.sql import DataFrame
 
 from ranklake import clean, read, schemas
@@ -65,7 +66,9 @@ def check_needs(config: EvalConfig, names: Iterable[str]) -> None:
         if name not in names
     ]
     if not judged and "impressions" not in names:
-        problems.append("impressions: the input is not configured, and clicks count for impressed queries only")
+        problems.append(
+            "impressions: the input is not configured, and clicks count for impressed queries only"
+        )
     if judged and not names & {"judgments", "impressions"}:
         problems.append("judgments: the input is not configured, and a label counts judgments")
     if problems:
@@ -92,8 +95,8 @@ def day_of(
     audits = {name: _audit(name, frame, config) for name, frame in rows.items()}
     served = _models(audits, "impressions", config) if "served" in config.candidates else {}
     scored = _models(audits, "scores", config) if "scored" in config.candidates else {}
-    for name, found in (("impressions", served), ("scores", scored)):
-        if name in audits and not found and _reads_candidates(name, config):
+    for name, models_found in (("impressions", served), ("scores", scored)):
+        if name in audits and not models_found and _reads_candidates(name, config):
             raise read.missing_day(sources[name], day, zone=config.zone)
     _refuse_shared_names(served, scored)
     wanted = _wanted(models, {**served, **scored}, day)
@@ -118,7 +121,9 @@ def _audit(name: str, rows: DataFrame, config: EvalConfig) -> Audit:
     with read.data_errors(name):
         found = audited.collect()
     return {
-        row["model_version"]: {key: value for key, value in row.asDict().items() if key != "model_version"}
+        row["model_version"]: {
+            key: value for key, value in row.asDict().items() if key != "model_version"
+        }
         for row in found
     }
 
@@ -155,7 +160,10 @@ def _refuse_shared_names(served: Mapping[str, str], scored: Mapping[str, str]) -
     shared = sorted(set(served) & set(scored))
     if shared:
         raise ContractError(
-            [f"scores: model version {name!r} is also served in impressions; rename one" for name in shared]
+            [
+                f"scores: model version {name!r} is also served in impressions; rename one"
+                for name in shared
+            ]
         )
 
 
@@ -167,7 +175,9 @@ def _wanted(asked: Sequence[str], models: Mapping[str, str], day: date) -> set[s
     missing = [name for name in asked if name not in models and name not in by_raw]
     if missing:
         has = ", ".join(models)
-        raise NoInputError([f"model {name!r} has no candidates on {day}; there are {has}" for name in missing])
+        raise NoInputError(
+            [f"model {name!r} has no candidates on {day}; there are {has}" for name in missing]
+        )
     return {by_raw.get(name, name) for name in asked}
 
 
@@ -177,9 +187,13 @@ def _refuse_empty_labels(
     tables = [name for name in ("clicks", "conversions", "judgments") if name in sources]
     if not tables or found.n_labels or config.allow_empty_labels:
         return
-    errors: list[RanklakeError] = [read.missing_day(sources[name], day, zone=config.zone) for name in tables]
+    errors: list[RanklakeError] = [
+        read.missing_day(sources[name], day, zone=config.zone) for name in tables
+    ]
     problems = [problem for error in errors for problem in error.problems]
-    raise NoInputError([*problems, "set allow_empty_labels = true if a day without any label is right"])
+    raise NoInputError(
+        [*problems, "set allow_empty_labels = true if a day without any label is right"]
+    )
 
 
 def slice_lists_of(

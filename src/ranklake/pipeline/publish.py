@@ -17,12 +17,15 @@ from ranklake.run import Run
 def lake_tables(config: EvalConfig) -> tuple[schemas.Table, ...]:
     """The tables of the evaluation; query_metrics has its slices and metrics as columns."""
     return tuple(
-        _query_metrics(config) if table is schemas.QUERY_METRICS else table for table in schemas.LAKE
+        _query_metrics(config) if table is schemas.QUERY_METRICS else table
+        for table in schemas.LAKE
     )
 
 
 def _query_metrics(config: EvalConfig) -> schemas.Table:
-    of_slices = [schemas.Column(name, "STRING", "a slice of the queries") for name in config.slices.columns]
+    of_slices = [
+        schemas.Column(name, "STRING", "a slice of the queries") for name in config.slices.columns
+    ]
     of_metrics = [
         schemas.Column(m.column, "DOUBLE", f"{m.metric.formula}; null: {m.metric.null_when}")
         for m in per_query_measures(config.metrics, config.ks)
@@ -36,7 +39,9 @@ def check_tables(spark: SparkSession, config: EvalConfig, tables: Sequence[schem
     for table in tables:
         found = write.columns_of(spark, config.lake, table)
         if found is None:
-            problems.append(f"{config.lake.sql_name(table.name)}: there is no such table; run: ranklake init")
+            problems.append(
+                f"{config.lake.sql_name(table.name)}: there is no such table; run: ranklake init"
+            )
             continue
         missing = [name for name in table.names if name not in found]
         if missing:
@@ -97,7 +102,9 @@ class Publisher:
 
     def _committed(self, table: schemas.Table, version: int) -> DataFrame:
         """The run's partitions of the table, whatever other runs commit in the meantime."""
-        rows = self._spark.read.option("versionAsOf", version).table(self._config.lake.sql_name(table.name))
+        rows = self._spark.read.option("versionAsOf", version).table(
+            self._config.lake.sql_name(table.name)
+        )
         is_own = (F.col("event_date") == F.lit(self._run.day)) & F.col("model_version").isin(
             [*self._run.models]
         )

@@ -16,7 +16,9 @@ IMPRESSIONS = Table(
         Column("query_id", "STRING", _QUERY_ID, required=True),
         Column("item_id", "STRING", _ITEM_ID, required=True),
         Column("event_date", "DATE", "the day of the query"),
-        Column("event_ts", "TIMESTAMP", "when the item was shown; dates the query without event_date"),
+        Column(
+            "event_ts", "TIMESTAMP", "when the item was shown; dates the query without event_date"
+        ),
         Column("model_version", "STRING", "the model that ranked the query"),
         Column("impression_id", "STRING", "the delivery of this item; clicks may refer to it"),
         Column("user_id", "STRING", "who asked; the cluster of the intervals, null when unknown"),
@@ -38,7 +40,11 @@ CLICKS = Table(
         Column("query_id", "STRING", "the query of the clicked item"),
         Column("item_id", "STRING", "the clicked item"),
         Column("impression_id", "STRING", "the clicked delivery, instead of query_id and item_id"),
-        Column("event_date", "DATE", "the day of the click's query; without it click_ts bounds the read"),
+        Column(
+            "event_date",
+            "DATE",
+            "the day of the click's query; without it click_ts bounds the read",
+        ),
         Column("click_ts", "TIMESTAMP", "when it was clicked"),
         Column("ingest_ts", "TIMESTAMP", _INGEST_TS),
     ),
@@ -50,8 +56,12 @@ CONVERSIONS = Table(
     columns=(
         Column("query_id", "STRING", "the query of the converted item"),
         Column("item_id", "STRING", "the converted item"),
-        Column("impression_id", "STRING", "the converted delivery, instead of query_id and item_id"),
-        Column("event_date", "DATE", "the day of its query; without it conversion_ts bounds the read"),
+        Column(
+            "impression_id", "STRING", "the converted delivery, instead of query_id and item_id"
+        ),
+        Column(
+            "event_date", "DATE", "the day of its query; without it conversion_ts bounds the read"
+        ),
         Column("conversion_ts", "TIMESTAMP", "when it converted"),
         Column("value", "DOUBLE", "what it was worth, in the business' currency"),
         Column("ingest_ts", "TIMESTAMP", _INGEST_TS),
@@ -77,7 +87,11 @@ JUDGMENTS = Table(
         Column("query_id", "STRING", _QUERY_ID, required=True),
         Column("item_id", "STRING", _ITEM_ID, required=True),
         Column("gain", "DOUBLE", "graded relevance, 0 is not relevant, below 0 counts as 0"),
-        Column("event_date", "DATE", "the day it belongs to; without it every judgment counts for every day"),
+        Column(
+            "event_date",
+            "DATE",
+            "the day it belongs to; without it every judgment counts for every day",
+        ),
         Column("user_id", "STRING", "who asked; the cluster of the intervals, null when unknown"),
     ),
 )

@@ -17,14 +17,18 @@ _PARTITION = (
     Column("model_version", "STRING", "the model that ranked", required=True),
     Column("run_id", "STRING", "the attempt that wrote the row; see runs", required=True),
 )
-_LABEL = Column("label", "STRING", "what counts as relevant: click, conversion, judgment", required=True)
+_LABEL = Column(
+    "label", "STRING", "what counts as relevant: click, conversion, judgment", required=True
+)
 
 SERIES = ("slice", "slice_value", "label", "population", "metric", "variant", "k")
 """What names one number of one model: the key of metric_sums and metrics."""
 
 _SERIES = (
     Column("slice", "STRING", "slice columns joined by a comma; all: no slice", required=True),
-    Column("slice_value", "STRING", "their values joined by a comma; all: every query", required=True),
+    Column(
+        "slice_value", "STRING", "their values joined by a comma; all: every query", required=True
+    ),
     _LABEL,
     Column(
         "population",
@@ -33,7 +37,12 @@ _SERIES = (
         required=True,
     ),
     Column("metric", "STRING", "the metric's canonical name", required=True),
-    Column("variant", "STRING", "the options that differ from the defaults; empty as a rule", required=True),
+    Column(
+        "variant",
+        "STRING",
+        "the options that differ from the defaults; empty as a rule",
+        required=True,
+    ),
     Column("k", "INT", "the cut-off; 0: none; -1: the query's own n_slots", required=True),
 )
 _NUM = "numerator: sum over the queries"
@@ -46,7 +55,12 @@ QUERY_METRICS = Table(
         *_PARTITION,
         Column("query_id", "STRING", "one search or ad request", required=True),
         _LABEL,
-        Column("bucket", "INT", "the cluster of the query: pmod(xxhash64(user or query), buckets)", required=True),
+        Column(
+            "bucket",
+            "INT",
+            "the cluster of the query: pmod(xxhash64(user or query), buckets)",
+            required=True,
+        ),
         Column(
             "has_mixed_slices",
             "BOOLEAN",
@@ -54,10 +68,21 @@ QUERY_METRICS = Table(
             required=True,
         ),
         Column("n_candidates", "INT", "distinct candidates ranked", required=True),
-        Column("n_relevant", "INT", "distinct relevant items, also those that were no candidates", required=True),
-        Column("hit_ranks", "ARRAY<INT>", "ranks of the relevant candidates, ascending", required=True),
-        Column("hit_gains", "ARRAY<DOUBLE>", "their gains, in the order of hit_ranks", required=True),
-        Column("ideal_gains", "ARRAY<DOUBLE>", "gains of all relevant items, descending", required=True),
+        Column(
+            "n_relevant",
+            "INT",
+            "distinct relevant items, also those that were no candidates",
+            required=True,
+        ),
+        Column(
+            "hit_ranks", "ARRAY<INT>", "ranks of the relevant candidates, ascending", required=True
+        ),
+        Column(
+            "hit_gains", "ARRAY<DOUBLE>", "their gains, in the order of hit_ranks", required=True
+        ),
+        Column(
+            "ideal_gains", "ARRAY<DOUBLE>", "gains of all relevant items, descending", required=True
+        ),
     ),
     partitioned_by=PARTITIONS,
     checks=(
@@ -72,14 +97,24 @@ METRIC_SUMS = Table(
     columns=(
         *_PARTITION,
         *_SERIES,
-        Column("num", "ARRAY<DOUBLE>", f"{_NUM} of each bucket; add days and slices freely", required=True),
+        Column(
+            "num",
+            "ARRAY<DOUBLE>",
+            f"{_NUM} of each bucket; add days and slices freely",
+            required=True,
+        ),
         Column("den", "ARRAY<DOUBLE>", f"{_DEN} of each bucket", required=True),
         Column(
             "fingerprint",
             "ARRAY<BIGINT>",
             "of metric n_queries: bit_xor of the query ids' xxhash64, per bucket; null for other metrics",
         ),
-        Column("definition_hash", "STRING", "what the number means; see runs.definitions", required=True),
+        Column(
+            "definition_hash",
+            "STRING",
+            "what the number means; see runs.definitions",
+            required=True,
+        ),
     ),
     partitioned_by=PARTITIONS,
     checks=(Check("same_buckets", "size(num) = size(den)"),),
@@ -91,7 +126,12 @@ METRICS = Table(
     columns=(
         *_PARTITION,
         *_SERIES,
-        Column("window_days", "INT", "days in the window that ends on event_date; 1: the day alone", required=True),
+        Column(
+            "window_days",
+            "INT",
+            "days in the window that ends on event_date; 1: the day alone",
+            required=True,
+        ),
         Column("value", "DOUBLE", "num / den; null when den is 0"),
         Column("std_err", "DOUBLE", "delete-a-bucket jackknife; null when status is not ok"),
         Column("ci_low", "DOUBLE", "lower end of the interval; null when status is not ok"),
@@ -99,12 +139,28 @@ METRICS = Table(
         Column("num", "DOUBLE", _NUM, required=True),
         Column("den", "DOUBLE", _DEN, required=True),
         Column("n_queries", "BIGINT", "queries of the slice", required=True),
-        Column("n_defined", "BIGINT", "queries whose value is defined: the mean's population", required=True),
+        Column(
+            "n_defined",
+            "BIGINT",
+            "queries whose value is defined: the mean's population",
+            required=True,
+        ),
         Column("n_clusters", "INT", "buckets that hold any of them", required=True),
-        Column("status", "STRING", "ok; insufficient: too little data for an interval", required=True),
-        Column("is_mature", "BOOLEAN", "whether every label could have arrived; null when no label age is set"),
+        Column(
+            "status", "STRING", "ok; insufficient: too little data for an interval", required=True
+        ),
+        Column(
+            "is_mature",
+            "BOOLEAN",
+            "whether every label could have arrived; null when no label age is set",
+        ),
         Column("label_as_of", "TIMESTAMP", "labels known by then count; null: all events"),
-        Column("definition_hash", "STRING", "what the number means; see runs.definitions", required=True),
+        Column(
+            "definition_hash",
+            "STRING",
+            "what the number means; see runs.definitions",
+            required=True,
+        ),
     ),
     partitioned_by=PARTITIONS,
     checks=(
@@ -164,7 +220,11 @@ RUNS = Table(
     one_row="one step of one attempt for one model: STARTED first, then SUCCESS, FAILED or REJECTED",
     columns=(
         Column("event_date", "DATE", "the day of the queries", required=True),
-        Column("model_version", "STRING", "the model; null: the attempt ended before its models were known"),
+        Column(
+            "model_version",
+            "STRING",
+            "the model; null: the attempt ended before its models were known",
+        ),
         Column("run_id", "STRING", "the attempt", required=True),
         Column("evaluation", "STRING", "the evaluation's name", required=True),
         Column("status", "STRING", "STARTED, SUCCESS, FAILED or REJECTED", required=True),
@@ -181,9 +241,15 @@ RUNS = Table(
         Column("git_sha", "STRING", "the commit, where it is known"),
         Column("spark_version", "STRING", "the version of Spark"),
         Column("engine", "STRING", "jvm or comet"),
-        Column("plan", "STRING", "pruned: only labelled queries were ranked; full: every query was"),
+        Column(
+            "plan", "STRING", "pruned: only labelled queries were ranked; full: every query was"
+        ),
         Column("plan_reason", "STRING", "why that plan"),
-        Column("table_versions", "MAP<STRING,BIGINT>", "the Delta version that holds this run, by table"),
+        Column(
+            "table_versions",
+            "MAP<STRING,BIGINT>",
+            "the Delta version that holds this run, by table",
+        ),
         Column("stage_seconds", "MAP<STRING,DOUBLE>", "wall-clock seconds, by stage"),
     ),
     partitioned_by=PARTITIONS,

@@ -12,6 +12,7 @@ from ranklake.errors import ConfigError
 from ranklake.session.cache import cache_dir
 from ranklake.session.java import Java, launcher_home
 from ranklake.session.spark_home import spark_home
+from ranklake.session.trust import trust_options
 from ranklake.session.versions import minor
 
 DELTA = "4.4.0"
@@ -25,7 +26,7 @@ EXCLUDED = (
     "io.unitycatalog:unitycatalog-hadoop",
 )
 
-LONGEST_DOWNLOAD_S = 600
+LONGEST_DOWNLOAD_S = 300
 
 
 def delta_jars(spark_version: str, java: Java) -> tuple[Path, ...]:
@@ -60,9 +61,9 @@ def _locked(path: Path) -> Iterator[None]:
 def _fetch(package: str, directory: Path, java: Java) -> None:
     """Fill the directory in one step: it has both JARs, or it does not exist."""
     log = directory.with_name(f"{directory.name}.log")
+    log.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix="fetch-") as staging:
-        _resolve(package, Path(staging), java, log)
-        fetched = [*Path(staging).glob("ivy/jars/*delta-s*.jar")]
+        fetched = _fetched(package, Path(staging), java, log)
         if len(fetched) != 2:
             raise ConfigError(
                 f"Delta JARs: not in {directory}, and {package} could not be downloaded; "
@@ -75,7 +76,20 @@ def _fetch(package: str, directory: Path, java: Java) -> None:
         complete.rename(directory)
 
 
-def _resolve(package: str, staging: Path, java: Java, log: Path) -> None:
+def _fetched(package: str, staging: Path, java: Java, log: Path) -> list[Path]:
+    """Delta's JARs of the package; with the machine's authorities if Java's own do not do."""
+    _resolve(package, staging, java, log, options="")
+    if not (jars := _delta_files(staging)):
+        _resolve(package, staging, java, log, options=trust_options(staging / "trusted.jks"))
+        jars = _delta_files(staging)
+    return jars
+
+
+def _delta_files(staging: Path) -> list[Path]:
+    return [*staging.glob("ivy/jars/*delta-s*.jar")]
+
+
+def _resolve(package: str, staging: Path, java: Java, log: Path, *, options: str) -> None:
     """Let spark-submit download a package into `staging/ivy`: mirrors set for Spark apply here.
 
     Ivy's report goes to the log; whether it worked is seen by the files.
@@ -88,13 +102,14 @@ def _resolve(package: str, staging: Path, java: Java, log: Path) -> None:
         f"--packages={package}",
         f"--exclude-packages={','.join(EXCLUDED)}",
         f"--conf=spark.jars.ivy={staging / 'ivy'}",
+        f"--driver-java-options={options}",
         str(nothing),
     ]
     environment = os.environ | {
         "JAVA_HOME": str(launcher_home(java)),
         "SPARK_HOME": str(spark_home()),
     }
-    with log.open("w") as report:
+    with log.open("a") as report:
         try:
             subprocess.run(
                 command,

@@ -41,13 +41,14 @@ def impressions(
 ) -> DataFrame:
     """One row a delivery of an item shown for a query, ordered by date and query.
 
-    Duplicates repeat all columns but ingest_ts, which is later.
+    Duplicates repeat all columns but ingest_ts: they are sent a minute later.
     """
     draw = Draws(simulation.seed)
     lost = _lost_keys(simulation, draw, "impression", *ITEM, "delivery")
     return (
         _shown(spark, simulation, n_partitions)
         .withColumn("delivery", _deliveries(simulation, draw))
+        .withColumn("sent_micros", later("shown_micros", seconds=60 * (F.col("delivery") - 1)))
         .select(
             event_date().alias("event_date"),
             F.timestamp_micros("shown_micros").alias("event_ts"),
@@ -59,7 +60,7 @@ def impressions(
             "device",
             "placement",
             "country",
-            _ingest_ts(simulation, draw, "shown_micros", *ITEM, "delivery").alias("ingest_ts"),
+            _ingest_ts(simulation, draw, "sent_micros", *ITEM, "delivery").alias("ingest_ts"),
             "n_slots",
         )
     )

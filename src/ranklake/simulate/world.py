@@ -44,16 +44,12 @@ PLACEMENTS = (
     _Trait("sidebar", 0.15, 0.5, n_slots=3),
 )
 COUNTRIES = (
-    _Trait("US", 0.28, 1.0),
-    _Trait("IN", 0.17, 1.3),
-    _Trait("BR", 0.12, 1.2),
-    _Trait("JP", 0.09, 0.7),
-    _Trait("DE", 0.08, 0.8),
-    _Trait("GB", 0.07, 0.9),
-    _Trait("FR", 0.06, 0.9),
-    _Trait("MX", 0.05, 1.1),
-    _Trait("ID", 0.04, 1.4),
-    _Trait("KR", 0.03, 0.8),
+    _Trait("US", 0.32, 1.0),
+    _Trait("IN", 0.22, 1.3),
+    _Trait("BR", 0.16, 1.2),
+    _Trait("DE", 0.12, 0.8),
+    _Trait("JP", 0.10, 0.7),
+    _Trait("MX", 0.07, 1.1),
     _Trait("NZ", 0.01, 0.9),
 )
 

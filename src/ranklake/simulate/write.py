@@ -46,7 +46,7 @@ def generate(
         rows = table(spark, simulation)
         if layout == "scattered":
             rows = rows.transform(_scattered, n_files=partitions_per_date(simulation))
-        _write(rows, f"{path}/{name}", format=format)
+        _write(rows, f"{path}/{name}", format=format, overwrite=overwrite)
 
 
 def _scattered(rows: DataFrame, *, n_files: int) -> DataFrame:
@@ -57,10 +57,10 @@ def _scattered(rows: DataFrame, *, n_files: int) -> DataFrame:
     )
 
 
-def _write(rows: DataFrame, path: str, *, format: str) -> None:
+def _write(rows: DataFrame, path: str, *, format: str, overwrite: bool) -> None:
     (
         rows.write.format(format)
-        .mode("overwrite")
+        .mode("overwrite" if overwrite else "errorifexists")
         .option("partitionOverwriteMode", "static")  # else dates of an earlier log could remain
         .option("overwriteSchema", True)
         .partitionBy("event_date")
@@ -72,6 +72,8 @@ def _holds_files(spark: SparkSession, path: str) -> bool:
     # asked through Spark, which knows every file system that it can write to
     try:
         files = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(path)
-    except AnalysisException:
-        return False
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            return False
+        raise
     return bool(files.inputFiles())

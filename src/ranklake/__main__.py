@@ -1,0 +1,5 @@
+"""`python -m ranklake`."""
+
+from ranklake.cli import main
+
+main()

@@ -1,0 +1,51 @@
+"""`ranklake evaluate`: the job."""
+
+from typing import Annotated
+
+import typer
+
+from ranklake.cli import options
+from ranklake.cli.dates import dates
+from ranklake.cli.progress import progress
+from ranklake.config import load
+from ranklake.errors import ConfigError
+
+
+def evaluate(
+    date: options.Date = None,
+    model_version: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model-version", help="A model to evaluate; repeat it. Default: all of the day."
+        ),
+    ] = None,
+    config: options.Config = None,
+    settings: options.Set = None,
+    redefine: Annotated[
+        bool, typer.Option("--redefine", help="Publish although the numbers' definitions changed.")
+    ] = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Evaluate the day's models in one pass and publish their metrics.
+
+    [dim]ranklake evaluate --config conf/prod.toml --date 2026-01-01[/dim]
+    """
+    days = dates(date)
+    loaded = load(config or (), settings or ())
+    if not loaded.lake.is_given:
+        raise ConfigError("lake: give lake.path (a directory) or lake.catalog_schema")
+    from ranklake import pipeline, session
+
+    spark = session.session()
+    for day in days:
+        with progress(
+            f"{loaded.evaluation} {day}", tasks=lambda: session.task_progress(spark), quiet=quiet
+        ) as listener:
+            found = pipeline.evaluate(
+                spark, loaded, day, models=model_version or (), redefine=redefine, listener=listener
+            )
+        if not quiet:
+            models = ", ".join(sorted(set(found.metrics["model_version"].to_pylist())))
+            typer.echo(
+                f"{day}: published {found.metrics.num_rows} metrics of {models} (run {found.run_id})"
+            )

@@ -1,0 +1,41 @@
+"""Options that several commands share, declared once."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Config = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--config", "-c", help="A TOML file over conf/base.toml; repeat it, later ones win."
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="One key over the files: --set slices.max_values=20"),
+]
+Date = Annotated[
+    list[str] | None,
+    typer.Option("--date", help="The day to evaluate, YYYY-MM-DD; repeat it for several."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+LakePath = Annotated[
+    str | None,
+    typer.Option("--lake", help="The lake's directory. Default: that of the configuration."),
+]
+
+
+class Output(StrEnum):
+    """How a command prints what it read."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+
+
+OutputFormat = Annotated[
+    Output, typer.Option("--output", "-o", help="How to print it; json and csv have every column.")
+]

@@ -1,0 +1,176 @@
+"""`ranklake show`: the published numbers, for people or for programs. Starts no JVM."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from datetime import date as Day
+from typing import Annotated, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import typer
+from rich.console import Console
+
+from ranklake import metrics
+from ranklake.cli import options
+from ranklake.cli.dates import dates
+from ranklake.cli.sheet import Row, in_order, sentence, sheet
+from ranklake.config import load, near_miss
+from ranklake.errors import ConfigError, NoInputError
+from ranklake.lake import Lake
+
+_UNLIMITED = 10_000
+"""Columns of a terminal on which everything fits."""
+
+
+def show(
+    lake: options.LakePath = None,
+    config: options.Config = None,
+    settings: options.Set = None,
+    date: Annotated[
+        list[str] | None,
+        typer.Option("--date", help="A day, YYYY-MM-DD; repeat it. Default: the newest."),
+    ] = None,
+    model_version: Annotated[
+        list[str] | None,
+        typer.Option("--model-version", help="A model; repeat it. Default: all of the day."),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", help="A metric, by name or alias; repeat it. Default: all."),
+    ] = None,
+    k: Annotated[
+        list[int] | None, typer.Option("--k", help="A cut-off; repeat it. Default: all.")
+    ] = None,
+    slices: Annotated[
+        list[str] | None,
+        typer.Option("--slice", help="A slice, such as device; repeat it. Default: all queries."),
+    ] = None,
+    label: Annotated[
+        list[str] | None, typer.Option("--label", help="A label; repeat it. Default: all.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also all slices, populations, windows, and the counts.")
+    ] = False,
+    output: options.OutputFormat = options.Output.TABLE,
+) -> None:
+    """Show published metrics with their intervals, each over the queries it is usually read over.
+
+    [dim]ranklake show --lake lake --metric recall --k 10 --slice device[/dim]
+    """
+    stored = Lake(lake or _directory(config, settings))
+    rows = _published(stored, dates(date) if date else None, model_version)
+    rows = _narrowed(rows, "slice", slices or ([] if everything else ["all"]))
+    rows = _narrowed(rows, "label", label)
+    rows = _narrowed(rows, "metric", [_canonical(name) for name in metric or ()])
+    rows = _narrowed(rows, "k", k)
+    if not everything:
+        rows = rows.filter(_is_usual(with_counts=bool(metric)))
+    _print(in_order(rows.to_pylist()), output, unsaid=() if everything else ("population",))
+
+
+def _directory(config: options.Config, settings: options.Set) -> str:
+    place = load(config or (), settings or ()).lake
+    if place.catalog_schema:
+        name = place.sql_name("metrics")
+        raise ConfigError(
+            f"lake.catalog_schema: show reads a directory, not a catalog; on Spark say:"
+            f" SELECT * FROM {name} WHERE slice = 'all'"
+            f" AND event_date = (SELECT max(event_date) FROM {name})"
+        )
+    if not place.path:
+        raise ConfigError("lake: give --lake, or lake.path in the configuration")
+    return place.path
+
+
+def _published(stored: Lake, days: Sequence[Day] | None, models: Sequence[str] | None) -> pa.Table:
+    """The metrics of these days and models. Raises NoInputError for those that have none."""
+    rows = stored.metrics(dates=days or stored.latest_dates(models=models), models=models)
+    wanted = {"event_date": days or (), "model_version": models or ()}
+    lacking = [
+        f"{stored.path}: no metrics are published for {value}"
+        for column, values in wanted.items()
+        for value in values
+        if value not in rows[column].to_pylist()
+    ]
+    if lacking or not rows:
+        raise NoInputError(lacking or f"{stored.path}: no metrics are published yet")
+    return rows
+
+
+def _canonical(name: str) -> str:
+    try:
+        return metrics.metric(name).name
+    except KeyError:  # the lake also has counts, such as n_queries
+        return name
+
+
+def _narrowed(rows: pa.Table, column: str, wanted: Sequence[Any] | None) -> pa.Table:
+    """The rows with one of the wanted values; all of them when none is wanted.
+
+    Raises ConfigError for a value that no row has.
+    """
+    if not wanted:
+        return rows
+    found = sorted(pc.unique(rows[column]).to_pylist())
+    known = ", ".join(map(str, found))
+    unknown = [value for value in wanted if value not in found]
+    if unknown:
+        raise ConfigError(
+            [
+                f"--{column} {value}: there is none, known are {known}"
+                f"{near_miss(str(value), map(str, found))}"
+                for value in unknown
+            ]
+        )
+    return rows.filter(pc.field(column).isin(list(wanted)))
+
+
+def _is_usual(*, with_counts: bool) -> pc.Expression:
+    """Whether a row is of the day alone, and of the population that its metric is read over."""
+    name, population = pc.field("metric"), pc.field("population")
+    usual = pc.scalar(False)
+    for metric in metrics.METRICS:
+        usual |= (name == metric.name) & (population == metric.populations[0].value)
+    if with_counts:
+        usual |= ~name.isin([metric.name for metric in metrics.METRICS])
+    return usual & (pc.field("window_days") == 1)
+
+
+def _print(rows: Sequence[Row], output: options.Output, *, unsaid: Sequence[str]) -> None:
+    if output is options.Output.JSON:
+        typer.echo(json.dumps([_plain(row) for row in rows], indent=2, ensure_ascii=False))
+    elif output is options.Output.CSV:
+        typer.echo(_csv(rows), nl=False)
+    elif output is options.Output.MARKDOWN:
+        typer.echo(f"{sheet(rows, unsaid=unsaid).for_markdown()}\n\n{sentence(rows[0])}")
+    else:
+        _print_tables(rows, unsaid=unsaid)
+
+
+def _print_tables(rows: Sequence[Row], *, unsaid: Sequence[str]) -> None:
+    """The models side by side where the terminal is wide enough, else one below the other."""
+    console = Console(highlight=False)
+    tables = [sheet(rows, unsaid=unsaid).for_terminal()]
+    unfolded = console.options.update(max_width=_UNLIMITED)
+    if console.measure(tables[0], options=unfolded).maximum > console.width:
+        models = dict.fromkeys(row["model_version"] for row in rows)
+        of_models = [[row for row in rows if row["model_version"] == model] for model in models]
+        tables = [sheet(of_model, unsaid=unsaid).for_terminal() for of_model in of_models]
+    console.print(*tables, sentence(rows[0]), sep="\n", markup=False)
+
+
+def _plain(row: Row) -> Row:
+    """The row with days and instants in ISO form."""
+    return {
+        name: value.isoformat() if isinstance(value, Day) else value for name, value in row.items()
+    }
+
+
+def _csv(rows: Sequence[Row]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(map(_plain, rows))
+    return text.getvalue()

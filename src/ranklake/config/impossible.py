@@ -1,0 +1,133 @@
+"""What no evaluation can be: problems that span several keys, each with its place."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ranklake import metrics, schemas
+from ranklake.config.values import NAME, NAME_IN_WORDS, near_miss
+
+if TYPE_CHECKING:
+    from ranklake.config.model import EvalConfig, Input, Lake, Slices
+
+Problem = tuple[tuple[str, ...], str]
+"""The keys that lead there, and what is wrong."""
+
+_CREDENTIAL = re.compile(r"passw|secret|token|credential|key", re.IGNORECASE)
+_CREDENTIAL_IN_URL = re.compile(r"://[^/@]*:[^/@]*@")
+_NO_CREDENTIAL = (
+    "expected in the environment or in Spark's own configuration, as runs stores this one"
+)
+_RESERVED_SLICES = ("all", "is_wanted", "min_slice_id", "query_hash", "slice_id")
+_RESERVED_VALUES = ("__null__", "__other__")
+
+
+def problems_of(config: EvalConfig) -> Iterator[Problem]:
+    """Everything that is impossible about the configuration, though each key alone is right."""
+    yield from _of_labels(config)
+    yield from _of_models(config)
+    yield from _of_lake(config.lake)
+    yield from _of_slices(config)
+    tables = {table.name: table.names for table in schemas.INPUTS}
+    for name, given in config.inputs.given().items():
+        known = [*tables[name], *config.slices.columns]
+        yield from ((("inputs", name, *at), what) for at, what in _of_input(given, known))
+
+
+def _of_labels(config: EvalConfig) -> Iterator[Problem]:
+    known = config.known_gains
+    for name in config.labels:
+        if name not in known:
+            example = f"gains.{name} = {{ click = 1.0, conversion = 5.0 }}"
+            hint = near_miss(name, known)
+            yield ("labels",), f"{name!r} has no gains, expected some such as {example}{hint}"
+    for name, gains in config.gains.items():
+        if not any(gains.values()):
+            yield ("gains", name), "no event is worth anything, expected a gain above 0"
+    if len({"judgment" in known[name] for name in config.labels if name in known}) > 1:
+        yield ("labels",), "judgments and log events cannot be labels of one evaluation"
+
+
+def _of_models(config: EvalConfig) -> Iterator[Problem]:
+    n_models = Counter(config.models.values())
+    for model, alias in config.models.items():
+        if not schemas.is_model_version(alias):
+            expected = f"an alias that matches {schemas.MODEL_VERSION}"
+            yield ("models", model), f"found {alias!r}, expected {expected}"
+        if n_models[alias] > 1:
+            yield ("models", model), f"{alias!r} is the alias of another model too"
+
+
+def _of_lake(lake: Lake) -> Iterator[Problem]:
+    if lake.path and lake.catalog_schema:
+        yield ("lake",), "found path and catalog_schema, expected one of them"
+    if lake.path and _CREDENTIAL_IN_URL.search(lake.path):
+        yield ("lake", "path"), f"holds a credential, {_NO_CREDENTIAL}"
+
+
+def _of_slices(config: EvalConfig) -> Iterator[Problem]:
+    columns = config.slices.columns
+    tables = (*schemas.INPUTS, *schemas.LAKE)
+    ours = {column.name for table in tables for column in table.columns}
+    values = {m.column for m in metrics.per_query_measures(config.metrics, config.ks)}
+    n_columns = Counter(name.lower() for name in columns)  # Spark does not tell A from a
+    for name in columns:
+        if not re.fullmatch(NAME, name):
+            yield ("slices", "columns"), f"found {name!r}, expected {NAME_IN_WORDS}"
+        if name.lower() in {*ours, *values, *_RESERVED_SLICES}:
+            yield ("slices", "columns"), f"{name!r} is a name of ranklake's own, expected another"
+        if n_columns[name.lower()] > 1:
+            yield ("slices", "columns"), f"{name!r} differs from another one in case only"
+    yield from _of_crosses(config.slices)
+    yield from _of_slice_values(config.slices)
+
+
+def _of_crosses(slices: Slices) -> Iterator[Problem]:
+    for cross in slices.crosses:
+        found = list(cross)
+        if len(set(found)) < 2 or len(set(found)) < len(found):
+            yield ("slices", "crosses"), f"found {found}, expected two or more different columns"
+        for name in found:
+            if name not in slices.columns:
+                yield ("slices", "crosses"), f"found {found}, {_no_slice(name, slices.columns)}"
+
+
+def _of_slice_values(slices: Slices) -> Iterator[Problem]:
+    for name, values in slices.values.items():
+        if name not in slices.columns:
+            yield ("slices", "values", name), _no_slice(name, slices.columns)
+        for value in {*values} & {*_RESERVED_VALUES}:
+            yield ("slices", "values", name), f"{value!r} is ranklake's own, expected another value"
+
+
+def _no_slice(name: str, columns: Sequence[str]) -> str:
+    listed = ", ".join(columns) or "empty"
+    return f"{name!r} is not one of slices.columns ({listed}){near_miss(name, columns)}"
+
+
+def _of_input(given: Input, known: Sequence[str]) -> Iterator[Problem]:
+    if not given.path and not given.table:
+        yield (), "found no place, expected path or table"
+    if given.path and given.table:
+        yield (), "found path and table, expected one of them"
+    if given.format in ("csv", "json") and given.path and not given.declared_schema:
+        example = 'schema = "query_id STRING, score DOUBLE"'
+        yield ("format",), f"{given.format} has no types, expected a schema beside it: {example}"
+    if given.version is not None and given.format != "delta":
+        yield ("version",), f"only delta has versions, found format {given.format!r}"
+    for column in given.columns:
+        if column not in known:
+            hint = near_miss(column, known)
+            yield ("columns", column), f"unknown column, known are {', '.join(known)}{hint}"
+    yield from _of_credentials(given)
+
+
+def _of_credentials(given: Input) -> Iterator[Problem]:
+    for key, value in given.options.items():
+        if _CREDENTIAL.search(key) or _CREDENTIAL_IN_URL.search(value):
+            yield ("options", key), f"looks like a credential, {_NO_CREDENTIAL}"
+    if given.path and _CREDENTIAL_IN_URL.search(given.path):
+        yield ("path",), f"holds a credential, {_NO_CREDENTIAL}"

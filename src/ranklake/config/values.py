@@ -1,0 +1,79 @@
+"""The configuration's single values: their types, and in plain words what is wrong with one."""
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Annotated, TypeVar
+from zoneinfo import ZoneInfo, available_timezones
+
+from pydantic import AfterValidator, Field
+
+from ranklake import metrics
+
+T = TypeVar("T")
+
+EVENTS = ("click", "conversion", "judgment")
+NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
+NAME_IN_WORDS = "letters, digits and _, no digit first, 64 at most"
+
+
+def near_miss(name: str, known: Iterable[str]) -> str:
+    """A hint for a misspelt name, to end a sentence with; or nothing.
+
+    >>> near_miss("impresions", ["impressions", "clicks"])
+    "; did you mean 'impressions'?"
+    """
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def spelled(pattern: str, in_words: str) -> AfterValidator:
+    """The rule that the whole text matches the pattern."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"found {text!r}, expected {in_words}")
+        return text
+
+    return AfterValidator(check)
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (KeyError, OSError, ValueError) as error:
+        hint = near_miss(name, available_timezones())
+        raise ValueError(f"found {name!r}, expected an IANA time zone{hint}") from error
+    return name
+
+
+def _metric(name: str) -> str:
+    try:
+        return metrics.metric(name).name
+    except KeyError as error:
+        raise ValueError(error.args[0]) from error
+
+
+def _event(kind: str) -> str:
+    if kind not in EVENTS:
+        hint = near_miss(kind, EVENTS)
+        raise ValueError(f"found {kind!r}, expected one of {', '.join(EVENTS)}{hint}")
+    return kind
+
+
+def _distinct(values: tuple[T, ...]) -> tuple[T, ...]:
+    repeated = [str(value) for value, n in Counter(values).items() if n > 1]
+    if repeated:
+        raise ValueError(f"{', '.join(repeated)} is listed more than once")
+    return values
+
+
+EventKind = Annotated[str, AfterValidator(_event)]
+Cutoff = Annotated[int, Field(ge=1)]
+Gain = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Name = Annotated[str, spelled(NAME, NAME_IN_WORDS)]
+Zone = Annotated[str, AfterValidator(_zone)]
+MetricName = Annotated[str, AfterValidator(_metric)]
+Distinct = Annotated[tuple[T, ...], AfterValidator(_distinct)]
+DistinctSome = Annotated[tuple[T, ...], Field(min_length=1), AfterValidator(_distinct)]

@@ -1,0 +1,61 @@
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from ranklake.cli.explain import explain
+from ranklake.errors import ConfigError
+
+app = typer.Typer()
+app.command()(explain)
+
+
+def explained(*arguments: str) -> str:
+    """What explain prints on a wide terminal. Raises what the command raises."""
+    result = CliRunner().invoke(app, arguments, env={"COLUMNS": "200", "NO_COLOR": "1"})
+    if result.exception:
+        raise result.exception
+    return result.output
+
+
+def meanings(output: str) -> dict[str, str]:
+    """The printed lines by what each of them says."""
+    lines = [line.strip().split("  ", 1) for line in output.splitlines()]
+    return {line[0]: line[1].strip() for line in lines if len(line) == 2}
+
+
+def test_a_metric_is_explained_in_words() -> None:
+    assert meanings(explained("recall")) == {
+        "name": "recall, R",
+        "title": "Recall at k",
+        "formula": "h / |G|",
+        "null when": "the query has no relevant item",
+        "mean over": "queries with a relevant item; also published over all queries",
+        "reads as": "of a query's relevant items, on average x are in the first k",
+        "range": "0 to 1",
+        "source": "Manning, Raghavan, Schütze, Introduction to Information Retrieval (2008), ch. 8",
+    }
+
+
+def test_an_alias_explains_its_metric() -> None:
+    assert explained("MAP") == explained("ap")
+
+
+def test_a_ratio_of_sums_is_no_mean() -> None:
+    assert meanings(explained("recall_micro"))["mean over"] == (
+        "nothing: it is a ratio of sums, over all relevant items"
+    )
+
+
+def test_what_has_no_upper_bound_says_so() -> None:
+    assert meanings(explained("dcg"))["range"] == "0 or more"
+
+
+def test_without_a_name_every_metric_has_a_line() -> None:
+    lines = meanings(explained())
+    assert lines["recall"].split() == ["R", "Recall", "at", "k", "h", "/", "|G|"]
+    assert {"name", "recall", "precision", "ndcg", "ctr", "precision_micro"} <= {*lines}
+
+
+def test_an_unknown_name_is_an_error_with_the_near_miss() -> None:
+    with pytest.raises(ConfigError, match=r"unknown metric 'recal', .* did you mean 'recall'"):
+        explained("recal")
