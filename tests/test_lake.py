@@ -126,10 +126,10 @@ def test_a_crash_of_one_model_does_not_touch_the_other(path: Path) -> None:
 
 
 def test_a_recorded_version_that_holds_another_run_shows_nothing_of_it(path: Path) -> None:
-    of_r0 = replaced(path, schemas.COMPARISONS, [{"model_version": "v1"}], run_id="r0")
+    of_r0 = replaced(path, schemas.QUALITY, [{"model_version": "v1"}], run_id="r0")
     replaced(path, schemas.METRICS, [{"model_version": "v1"}], run_id="r1")
-    recorded(path, "r1", versions={"comparisons": of_r0})
-    assert Lake(path).comparisons().num_rows == 0
+    recorded(path, "r1", versions={"quality": of_r0})
+    assert Lake(path).quality().num_rows == 0
 
 
 def test_a_partition_without_published_metrics_is_invisible(path: Path) -> None:
@@ -276,10 +276,8 @@ def test_duckdb_and_polars_read_the_tables(path: Path) -> None:
     assert pl.read_delta(str(path / "metrics"))["model_version"].sort().to_list() == ["v1", "v2"]
 
 
-def test_reading_needs_no_pyspark() -> None:
-    script = (
-        "import sys; sys.modules['pyspark'] = None;"
-        "import ranklake.lake, ranklake.cli.show, ranklake.cli.explain"
-    )
+@pytest.mark.parametrize("module", ["lake", "cli.show", "cli.explain"])
+def test_reading_needs_no_pyspark(module: str) -> None:
+    script = f"import sys; sys.modules['pyspark'] = None; import ranklake.{module}"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=120)

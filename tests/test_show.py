@@ -272,8 +272,8 @@ def test_the_lake_of_the_configuration_is_shown(
         (
             "lake.catalog_schema=prod.ads",
             "lake.catalog_schema: show reads a directory, not a catalog; on Spark say:"
-            " SELECT * FROM prod.ads.metrics WHERE slice = 'all'"
-            " AND event_date = (SELECT max(event_date) FROM prod.ads.metrics)",
+            " SELECT * FROM `prod`.`ads`.`metrics` WHERE slice = 'all'"
+            " AND event_date = (SELECT max(event_date) FROM `prod`.`ads`.`metrics`)",
         ),
         ("zone=UTC", "lake: give --lake, or lake.path in the configuration"),
     ],

@@ -59,12 +59,10 @@ class Asked(TypedDict, total=False):
 class Lake:
     """The tables of one evaluation, in a directory or an object store.
 
-    Each table is a method that takes what `Asked` lists, by keyword, and returns the rows of
-    published runs as an Arrow table, in no order. For pandas say `.to_pandas()`, for Polars
-    `polars.from_arrow(...)`; DuckDB's SQL sees the variable.
-
-    They raise ConfigError where there is no such table, and ContractError where rows of a
-    published run are gone: another run replaced them without publishing, then a vacuum came.
+    Each table is a method: it takes what `Asked` lists, by keyword, and returns rows of published
+    runs as an Arrow table, in no order (`.to_pandas()`, `polars.from_arrow`, DuckDB go on there).
+    It raises ConfigError where there is no such table, and ContractError where published rows
+    are gone: another run replaced them without publishing, then a vacuum came.
 
         Lake("lake").metrics(dates="2026-01-01", where="metric = 'recall' AND k = 10")
     """

@@ -75,36 +75,40 @@ def opened(
 
 
 def _raw(spark: SparkSession, name: str, given: Input) -> tuple[DataFrame, int | None]:
-    reader = spark.read.options(**given.options)
-    version = None
     try:
-        if given.format == "delta":
-            version = _delta_version(spark, given)
-            if version is not None:
-                reader = reader.option("versionAsOf", version)
-        if given.table:
-            return reader.table(given.table), version
+        version = _delta_version(spark, given) if given.format == "delta" else None
+        reader = spark.read.options(**given.options)
+        if version is not None:
+            reader = reader.option("versionAsOf", version)
         if given.declared_schema:
             reader = reader.schema(given.declared_schema)
         if given.format in ("csv", "json"):  # the default would turn a bad line into nulls
             reader = reader.option("mode", "FAILFAST")
-        return reader.format(given.format).load(given.path), version
+        if given.path:
+            return reader.format(given.format).load(given.path), version
+        return reader.table(given.sql_name), version
     except PySparkException as error:
-        raise ContractError(
-            f"{name}: {given.place}: cannot be read: {_first_line(error)}"
-        ) from error
+        raise ContractError(f"{name}: {given.place}: {_unreadable(error)}") from error
+
+
+def _unreadable(error: PySparkException) -> str:
+    if (error.getCondition() or "").startswith(_MISSING):
+        return "there is no such table"
+    return f"cannot be read: {_first_line(error)}"
+
+
+_MISSING = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING")
 
 
 def _delta_version(spark: SparkSession, given: Input) -> int | None:
     """The version to pin; None for a catalog table that is no Delta table."""
     if given.version is not None:
         return given.version
-    name = given.table or f"delta.`{given.path}`"
     if given.table:
-        detail = spark.sql(f"DESCRIBE DETAIL {name}").first()
+        detail = spark.sql(f"DESCRIBE DETAIL {given.sql_name}").first()
         if detail is None or detail["format"] != "delta":
             return None
-    latest = spark.sql(f"DESCRIBE HISTORY {name} LIMIT 1").first()
+    latest = spark.sql(f"DESCRIBE HISTORY {given.sql_name} LIMIT 1").first()
     return None if latest is None else int(latest["version"])
 
 

@@ -4,6 +4,7 @@ What a key means is said in conf/base.toml, and from there in docs/reference.md.
 """
 
 from collections.abc import Mapping
+import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -45,7 +46,7 @@ class Input(_Strict):
 
     format: Literal["delta", "parquet", "csv", "json"] = "delta"
     path: str | None = None
-    table: str | None = None
+    table: Annotated[str, spelled(r"[\w-]+(\.[\w-]+){0,2}", "catalog.schema.table")] | None = None
     version: Annotated[int, Field(ge=0)] | None = None
     columns: dict[str, str] = {}
     where: str | None = None
@@ -56,6 +57,13 @@ class Input(_Strict):
     def place(self) -> str:
         """The path or table, for messages."""
         return self.path or self.table or "a DataFrame"
+
+    @property
+    def sql_name(self) -> str:
+        """How SQL names the input; it is safe to put into a statement."""
+        if self.table:
+            return ".".join(_backticked(part) for part in self.table.split("."))
+        return f"delta.{_backticked(located(self.path or ''))}"
 
 
 class Inputs(_Strict):
@@ -87,15 +95,30 @@ class Lake(_Strict):
         return bool(self.path or self.catalog_schema)
 
     def directory(self, table: str) -> Path | None:
-        """Where the table lies on a file system; None in a catalog."""
-        return Path(self.path).absolute() / table if self.path and "://" not in self.path else None
+        """Where the table lies on a file system; None in a catalog or an object store."""
+        if self.path is None or _has_scheme(self.path):
+            return None
+        return Path(located(self.path)) / table
 
     def sql_name(self, table: str) -> str:
         """How SQL names the table; it is safe to put into a statement."""
         if self.catalog_schema:
-            return f"{self.catalog_schema}.{self.prefix}{table}"
-        place = self.directory(table) or f"{(self.path or '').rstrip('/')}/{table}"
-        return f"delta.`{str(place).replace('`', '``')}`"
+            parts = (*self.catalog_schema.split("."), f"{self.prefix}{table}")
+            return ".".join(_backticked(part) for part in parts)
+        return f"delta.{_backticked(located(f'{self.path}/{table}'))}"
+
+
+def located(path: str) -> str:
+    """The path as every process understands it: absolute where it has no scheme."""
+    return path if _has_scheme(path) else str(Path(path).absolute())
+
+
+def _has_scheme(path: str) -> bool:
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", path) is not None
+
+
+def _backticked(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 class Slices(_Strict):
