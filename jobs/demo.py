@@ -6,6 +6,10 @@ from pathlib import Path
 from ranklake.cli import main
 
 CONFIG = ("--config", "conf/local.toml")
+SHOWN = (
+    *("--label", "click", "--k", "5", "--k", "10"),
+    *("--metric", "recall", "--metric", "precision", "--metric", "ndcg"),
+)
 DATES = ("2026-01-01", "2026-01-02", "2026-01-03")
 HOME = Path("demo")
 
@@ -22,7 +26,7 @@ def demo() -> None:
     )
     main(["init", *CONFIG])
     main(["evaluate", *CONFIG, *(part for day in DATES for part in ("--date", day))])
-    main(["show", *CONFIG])
+    main(["show", *CONFIG, *SHOWN])
     print(f"\nThe tables lie in {HOME}/lake; read them with deltalake, DuckDB, Polars or Spark.")
 
 

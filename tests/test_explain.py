@@ -30,7 +30,7 @@ def test_a_metric_is_explained_in_words() -> None:
         "formula": "h / |G|",
         "null when": "the query has no relevant item",
         "mean over": "queries with a relevant item; also published over all queries",
-        "reads as": "of a query's relevant items, on average x are in the first k",
+        "reads as": "of a query's relevant items, on average x are in the top k",
         "range": "0 to 1",
         "source": "Manning, Raghavan, Schütze, Introduction to Information Retrieval (2008), ch. 8",
     }

@@ -1,4 +1,4 @@
-"""Spark against the plain references: every metric and k on random queries, in one run of the job."""
+"""Spark against the plain references: every metric and k on random queries, in one run."""
 
 import math
 import random
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from pytest import approx
 from tables import value
 
 from ranklake import evaluate
@@ -44,7 +43,7 @@ class Query:
 
 
 def random_queries() -> list[Query]:
-    """Ties, null, NaN and infinite scores, duplicates, no relevant item, items never shown, n < k."""
+    """Ties, null, NaN and infinite scores, duplicates, no relevant item, unshown items, n < k."""
     rng = random.Random(SEED)
     queries = []
     for n in range(N_QUERIES):
@@ -106,9 +105,9 @@ def test_spark_agrees_with_the_reference(
                 number = value(
                     found, metric.name, k, model=model, population=population.value, label="worth"
                 )
-                assert number == approx(expected(metric, k, population, rankings), rel=1e-12), (
-                    f"{metric.name}@{k}, {model}, {population}, seed {SEED}"
-                )
+                assert number == pytest.approx(
+                    expected(metric, k, population, rankings), rel=1e-12
+                ), f"{metric.name}@{k}, {model}, {population}, seed {SEED}"
 
 
 def test_the_random_queries_hold_every_case(queries: list[Query]) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pytest import approx
 from tables import DAY, value
 
 from ranklake import Evaluation, evaluate
@@ -55,7 +54,9 @@ def test_both_rankers_have_the_published_numbers(found: Evaluation) -> None:
     for model, metrics in PUBLISHED.items():
         for metric, at in metrics.items():
             for k, number in at.items():
-                assert value(found.metrics, metric, k, model=model) == approx(number, abs=1e-6)
+                assert value(found.metrics, metric, k, model=model) == pytest.approx(
+                    number, abs=1e-6
+                )
         assert value(found.metrics, "recall", 10, model=model, column="n_queries") == N_QUERIES
         assert value(found.metrics, "recall", 10, model=model, column="n_defined") == N_CLICKED
 

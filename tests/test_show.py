@@ -79,7 +79,7 @@ def test_a_value_stands_with_its_interval_its_queries_and_its_sentence(tmp_path:
     assert ["metric", "v1", "queries / defined"] in lines
     assert ["recall@10", "0.4286 [0.4190, 0.4382]", "35,064 / 9,120"] in lines
     assert [
-        "recall@10 of v1: of a query's relevant items, on average 42.9 % are in the first 10."
+        "recall@10 of v1: of a query's relevant items, on average 42.9 % are in the top 10."
     ] in lines
 
 
@@ -253,7 +253,7 @@ def test_markdown_is_the_table_for_a_pull_request(tmp_path: Path) -> None:
         "| x\\|y | recall@10 | 0.4286 [0.4190, 0.4382] | 35,064 / 9,120 |",
         "| z | recall@10 | 0.4286 [0.4190, 0.4382] | 35,064 / 9,120 |",
         "",
-        "recall@10 of v1: of a query's relevant items, on average 42.9 % are in the first 10.",
+        "recall@10 of v1: of a query's relevant items, on average 42.9 % are in the top 10.",
     ]
 
 

@@ -5,7 +5,6 @@ from datetime import date
 
 import pytest
 from pyspark.sql import SparkSession
-from pytest import approx
 from tables import clicks, impressions, table, value
 
 from ranklake import evaluate
@@ -23,18 +22,32 @@ def test_three_of_four_relevant_items_in_the_top_ten(spark: SparkSession) -> Non
         impressions(spark, *shown), clicks(spark, *clicked), ks=[10], metrics=ALL + MICRO
     )
     assert value(found.metrics, "recall", 10) == 3 / 4
-    assert value(found.metrics, "precision", 10) == approx(3 / 10)
-    assert value(found.metrics, "f1", 10) == approx(2 * 0.3 * 0.75 / (0.3 + 0.75))
-    assert value(found.metrics, "ap", 10) == approx((1 / 1 + 2 / 4 + 3 / 9) / 4)
+    assert value(found.metrics, "precision", 10) == pytest.approx(3 / 10)
+    assert value(found.metrics, "f1", 10) == pytest.approx(2 * 0.3 * 0.75 / (0.3 + 0.75))
+    assert value(found.metrics, "ap", 10) == pytest.approx((1 / 1 + 2 / 4 + 3 / 9) / 4)
     assert value(found.metrics, "rr", 10) == 1
     assert value(found.metrics, "hits", 10) == 3
     assert value(found.metrics, "r_precision") == 2 / 4
     assert value(found.metrics, "recall_micro", 10) == 3 / 4
-    assert value(found.metrics, "precision_micro", 10) == approx(3 / 10)
-    assert value(found.metrics, "ctr", 10) == approx(3 / 10)
+    assert value(found.metrics, "precision_micro", 10) == pytest.approx(3 / 10)
+    assert value(found.metrics, "ctr", 10) == pytest.approx(3 / 10)
     dcg = 1 / math.log2(2) + 1 / math.log2(5) + 1 / math.log2(10)
     ideal = sum(1 / math.log2(rank + 1) for rank in (1, 2, 3, 4))
-    assert value(found.metrics, "ndcg", 10) == approx(dcg / ideal)
+    assert value(found.metrics, "ndcg", 10) == pytest.approx(dcg / ideal)
+
+
+def test_the_four_candidates_of_the_readme(spark: SparkSession) -> None:
+    scores = {"ad-1": 0.30, "ad-2": 0.70, "ad-3": 0.90, "ad-4": 0.10}
+    shown = [{"item_id": item, "score": score} for item, score in scores.items()]
+    clicked = clicks(spark, {"item_id": "ad-2"}, {"item_id": "ad-4"})
+    found = evaluate(impressions(spark, *shown), clicked, ks=[3])
+    assert value(found.metrics, "recall", 3) == 1 / 2
+    assert value(found.metrics, "precision", 3) == pytest.approx(1 / 3)
+    assert value(found.metrics, "f1", 3) == pytest.approx(2 * 1 / (3 + 2))
+    assert value(found.metrics, "ap", 3) == pytest.approx((1 / 2) / 2)
+    assert value(found.metrics, "rr", 3) == 1 / 2
+    ndcg = (1 / math.log2(3)) / (1 / math.log2(2) + 1 / math.log2(3))
+    assert value(found.metrics, "ndcg", 3) == pytest.approx(ndcg)
 
 
 def test_a_query_without_a_click_counts_in_precision_and_not_in_recall(spark: SparkSession) -> None:
@@ -80,7 +93,9 @@ def test_dirt_changes_no_number_and_is_counted(spark: SparkSession) -> None:
     assert value(found.metrics, "recall", 2) == 1 / 3  # a, b | d, c: unscored last, then item desc
     assert value(found.metrics, "recall", 4) == 2 / 3
     ideal = sum(1 / math.log2(rank + 1) for rank in (1, 2, 3))
-    assert value(found.metrics, "ndcg", 4) == approx((1 / math.log2(3) + 1 / math.log2(5)) / ideal)
+    assert value(found.metrics, "ndcg", 4) == pytest.approx(
+        (1 / math.log2(3) + 1 / math.log2(5)) / ideal
+    )
     assert value(found.metrics, "recall", 2, column="n_queries") == 1
     quality = {row["name"]: row["value"] for row in found.quality.to_pylist()}
     expected = {
@@ -126,8 +141,8 @@ def test_labels_are_separate_targets_of_one_ranking(spark: SparkSession) -> None
     assert value(found.metrics, "recall", 2, label="conversion") == 0
     assert value(found.metrics, "recall", 3, label="conversion") == 1
     dcg = 1 / math.log2(3) + 5 / math.log2(4)
-    assert value(found.metrics, "dcg", 3, label="worth") == approx(dcg)
-    assert value(found.metrics, "ndcg", 3, label="worth") == approx(
+    assert value(found.metrics, "dcg", 3, label="worth") == pytest.approx(dcg)
+    assert value(found.metrics, "ndcg", 3, label="worth") == pytest.approx(
         dcg / (5 / 1 + 1 / math.log2(3))
     )
 
@@ -195,7 +210,9 @@ def test_every_asked_query_belongs_to_every_scored_model(spark: SparkSession) ->
     )
     assert value(found.metrics, "recall", 1, model="offline") == 0
     assert value(found.metrics, "recall", 2, model="offline") == (1 + 0) / 2
-    assert value(found.metrics, "precision", 2, model="offline") == approx((1 / 2 + 0 + 0) / 3)
+    assert value(found.metrics, "precision", 2, model="offline") == pytest.approx(
+        (1 / 2 + 0 + 0) / 3
+    )
     assert value(found.metrics, "recall", 2, model="offline", column="n_queries") == 3
     assert value(found.metrics, "ctr", 1, model="served") == 2 / 3
     assert "ctr" not in [
@@ -227,7 +244,7 @@ def test_judgments_say_which_queries_there_are(spark: SparkSession) -> None:
         metrics=["recall", "precision"],
     )
     assert value(found.metrics, "recall", 1, label="judgment") == (1 + 0) / 2
-    assert value(found.metrics, "precision", 1, label="judgment") == approx((1 + 0 + 0) / 3)
+    assert value(found.metrics, "precision", 1, label="judgment") == pytest.approx((1 + 0 + 0) / 3)
 
 
 def test_slices_and_crosses(spark: SparkSession) -> None:

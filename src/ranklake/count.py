@@ -10,7 +10,10 @@ QUERY_KEYS = ("model_version", *QUERY)
 
 
 def hashed(rows: DataFrame) -> DataFrame:
-    """The rows with query_hash: 64 bits to shuffle, sort and join on; query_id settles collisions."""
+    """The rows with query_hash: 64 bits to shuffle, sort and join on.
+
+    Two queries may share a hash: whatever must tell them apart also compares query_id.
+    """
     return rows.withColumn("query_hash", F.xxhash64("query_id"))
 
 

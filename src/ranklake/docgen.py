@@ -42,10 +42,6 @@ _EXIT_CODES = """\
 What a scheduler sees, and what to do.
 """
 _TYPES = {str: "text", int: "whole number", float: "number", bool: "true or false"}
-_POPULATIONS = {
-    metrics.Population.ALL: "all queries",
-    metrics.Population.WITH_RELEVANT: "queries with a relevant item",
-}
 
 
 def reference(base_toml: str) -> str:
@@ -128,7 +124,7 @@ def _metrics_table() -> str:
 def _mean_over(metric: metrics.Metric) -> str:
     if metric.denominator is not metrics.Denominator.QUERIES:
         return f"{metric.denominator.value} (ratio of sums)"
-    return "; ".join(_POPULATIONS[population] for population in metric.populations)
+    return "; ".join(population.in_words for population in metric.populations)
 
 
 def _table_section(table: schemas.Table) -> Iterator[str]:

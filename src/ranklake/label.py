@@ -21,10 +21,10 @@ def gain_column(label: str) -> str:
 
 
 def judged(events: DataFrame, *, kind: str, gains: Gains, grade: Column | None = None) -> DataFrame:
-    """One row per event that is worth something to some label; keys as `events`, deduplicated later.
+    """One row per event that is worth something to some label, by query_id and item_id.
 
-    Adds gain_<label>: the worth of the kind, times the grade for a judgment; never null, never below
-    0. Several events on one item are one: rank.ranked keeps the largest gain.
+    Adds gain_<label>: the worth of the kind, times the grade for a judgment; 0 or more, never null.
+    An item may have several events: rank.items makes them one, with the largest gain.
     """
     worth = {label: F.lit(float(of_kind.get(kind, 0.0))) for label, of_kind in gains.items()}
     if grade is not None:
@@ -60,7 +60,7 @@ def with_item_keys(events: DataFrame, *, impressions: DataFrame) -> DataFrame:
 
 
 def shown_only(labels: DataFrame, *, impressions: DataFrame) -> DataFrame:
-    """The labels of items that were shown for their query; rows as `labels`, the others are lost."""
+    """The labels of items that were shown for their query; rows as `labels`, others are lost."""
     shown = impressions.select("query_hash", *ITEM)
     return labels.join(shown, on=["query_hash", *ITEM], how="left_semi")
 

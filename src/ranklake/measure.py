@@ -70,7 +70,7 @@ def without_duplicates(measured: DataFrame) -> DataFrame:
 def unranked(
     queries: DataFrame, *, labels: Sequence[str], measures: Sequence[Measure]
 ) -> DataFrame:
-    """One row per query and label, for queries known to have no relevant item; columns as `measured`.
+    """One row per query and label, for queries without any relevant item; columns as `measured`.
 
     Their values are known without ranking: 0, or null where the metric is undefined.
     """

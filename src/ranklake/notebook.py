@@ -32,7 +32,7 @@ def evaluate(
     One row of each frame is what docs/reference.md says of the input of that name; `columns` maps
     names, by input: {"impressions": {"query_id": "request_id", "score": "bid * pctr"}}. Without
     `day` all rows are taken for one day. Impressions without a model_version are `model_version`'s.
-    `options` are keys of the configuration, such as ks=[5, 10], metrics=["recall"], labels=["click"].
+    `options` are keys of the configuration: ks=[5, 10], metrics=["recall"], labels=["click"].
 
     Raises ConfigError for an option, ContractError for a frame that does not fit.
     """

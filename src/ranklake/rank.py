@@ -10,12 +10,13 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
-# Two frames' hashes differ sooner than their strings: the 64 bits come first in shuffle and sort.
+# The hash comes first: comparing 64 bits keeps shuffle and sort cheap. Strings are compared only
+# where two hashes are equal.
 _QUERY_KEYS = ("query_hash", "model_version", "query_id")
 
 
 def by_position(candidates: DataFrame) -> DataFrame:
-    """The candidates scored by the order in which they were shown: the top scores highest."""
+    """The candidates scored by the order in which they were shown: position 1 scores highest."""
     return candidates.withColumn("score", -F.col("position").cast("double"))
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import date
 from typing import TypeVar
 
+from deltalake import DeltaTable
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -56,18 +57,28 @@ def _created(spark: SparkSession, lake: Lake, table: Table) -> list[str]:
         found = columns_of(spark, lake, table)
         if found is None:
             spark.sql(_create_statement(name, table))
-            for check in table.checks:
-                spark.sql(
-                    f"ALTER TABLE {name} ADD CONSTRAINT {check.name} CHECK ({check.condition})"
-                )
+            _add_checks(spark, name, table.checks)
             return [f"{table.name}: created"]
         _refuse_other_types(table, found)
         new = [column for column in table.columns if column.name not in found]
-        if not new:
-            return [f"{table.name}: is there"]
-        columns = ", ".join(_column_clause(column, nullable=True) for column in new)
-        spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({columns})")
-        return [f"{table.name}: added {', '.join(column.name for column in new)}"]
+        if new:
+            columns = ", ".join(_column_clause(column, nullable=True) for column in new)
+            spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({columns})")
+        _add_checks(spark, name, _missing_checks(spark, name, table))
+        added = f"added {', '.join(column.name for column in new)}" if new else "is there"
+        return [f"{table.name}: {added}"]
+
+
+def _missing_checks(spark: SparkSession, name: str, table: Table) -> list[schemas.Check]:
+    """The checks that the table lacks: those of a process that was killed on the way."""
+    detail = spark.sql(f"DESCRIBE DETAIL {name}").first()
+    properties = detail["properties"] if detail else {}
+    return [c for c in table.checks if f"delta.constraints.{c.name}" not in properties]
+
+
+def _add_checks(spark: SparkSession, name: str, checks: Sequence[schemas.Check]) -> None:
+    for check in checks:
+        spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT {check.name} CHECK ({check.condition})")
 
 
 def columns_of(spark: SparkSession, lake: Lake, table: Table) -> dict[str, str] | None:
@@ -172,6 +183,9 @@ def append(rows: DataFrame, lake: Lake, table: Table, *, run_id: str) -> None:
 
 def version_of(spark: SparkSession, lake: Lake, table: Table, *, run_id: str) -> int:
     """The Delta version that the run committed; the latest one where it had nothing to commit."""
+    directory = lake.directory(table.name)
+    if directory is not None:  # under the lock nobody else has committed since
+        return DeltaTable(directory).version()
     history = spark.sql(f"DESCRIBE HISTORY {lake.sql_name(table.name)} LIMIT 50")
     commits = history.select("version", "userMetadata").collect()
     own = [row["version"] for row in commits if row["userMetadata"] == run_id]

@@ -7,7 +7,7 @@ from ranklake.errors import ConfigError
 
 
 def dates(texts: Sequence[str] | None) -> list[date]:
-    """The days. Raises ConfigError for none, or for one that is no date: a run never means today."""
+    """The days. Raises ConfigError for a text that is no date, and for none: a run needs a day."""
     if not texts:
         raise ConfigError("--date: say which day, as YYYY-MM-DD")
     problems, days = [], []

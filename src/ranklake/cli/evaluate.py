@@ -46,6 +46,5 @@ def evaluate(
             )
         if not quiet:
             models = ", ".join(sorted(set(found.metrics["model_version"].to_pylist())))
-            typer.echo(
-                f"{day}: published {found.metrics.num_rows} metrics of {models} (run {found.run_id})"
-            )
+            n_metrics = found.metrics.num_rows
+            typer.echo(f"{day}: published {n_metrics} metrics of {models} (run {found.run_id})")

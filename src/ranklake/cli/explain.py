@@ -10,12 +10,8 @@ from rich.text import Text
 
 from ranklake import metrics
 from ranklake.errors import ConfigError
-from ranklake.metrics import Denominator, Metric, Population
+from ranklake.metrics import Denominator, Metric
 
-_QUERIES = {
-    Population.ALL: "all queries",
-    Population.WITH_RELEVANT: "queries with a relevant item",
-}
 _LEGEND = (
     "h = relevant candidates within the first k, n = candidates, G = the relevant items of a query"
 )
@@ -72,5 +68,5 @@ def _mean_over(metric: Metric) -> str:
     """The published populations, the usual one first; or what a ratio of sums divides by."""
     if metric.denominator is not Denominator.QUERIES:
         return f"nothing: it is a ratio of sums, over all {metric.denominator.value}"
-    usual, *others = (_QUERIES[population] for population in metric.populations)
+    usual, *others = (population.in_words for population in metric.populations)
     return usual if not others else f"{usual}; also published over {', '.join(others)}"

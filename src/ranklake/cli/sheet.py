@@ -120,7 +120,7 @@ def sentence(row: Row) -> str:
     """What the number says; nothing for a count or an undefined value.
 
     >>> sentence({"metric": "recall", "variant": "", "k": 10, "value": 0.75, "model_version": "v1"})
-    "recall@10 of v1: of a query's relevant items, on average 75 % are in the first 10."
+    "recall@10 of v1: of a query's relevant items, on average 75 % are in the top 10."
     """
     if row["metric"] not in _PLACES or row["value"] is None:
         return ""

@@ -33,6 +33,11 @@ class Population(StrEnum):
     ALL = "all"
     WITH_RELEVANT = "with_relevant"
 
+    @property
+    def in_words(self) -> str:
+        """The queries as people name them."""
+        return "all queries" if self is Population.ALL else "queries with a relevant item"
+
 
 @dataclass(frozen=True)
 class Metric:

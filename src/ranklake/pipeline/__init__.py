@@ -15,14 +15,14 @@ from pyspark.sql import functions as F
 from ranklake import clean, read, schemas
 from ranklake import config as configuration
 from ranklake.aggregate import series, sums
-from ranklake.aggregate.slices import Dictionary, identified
+from ranklake.aggregate.slices import Dictionary, SliceLists, identified
 from ranklake.config import EvalConfig
 from ranklake.errors import ConfigError
 from ranklake.estimate import estimated
 from ranklake.metrics import measures_of, per_query_measures
 from ranklake.pipeline.checks import checks_of
 from ranklake.pipeline.frames import Frames, frames_of
-from ranklake.pipeline.inputs import Day, check_needs, day_of, dictionary_of, slice_lists_of
+from ranklake.pipeline.inputs import Day, check_needs, day_of, slices_of
 from ranklake.pipeline.publish import Publisher, check_tables, lake_tables
 from ranklake.run import Listener, Run, silent
 
@@ -84,15 +84,9 @@ def _evaluated(
             sources = read.opened(spark, config.inputs.given(), slices=config.slices.columns)
         check_needs(config, sources)
         day = day_of(sources, config, run.day, models=models)
-        run.models = day.models
-        run.inputs = _described(sources, day)
+        run.models, run.inputs = day.models, _described(sources, day)
     with run.stage("slices", day.n_rows):
-        recorded = read.recorded_definitions(spark, config.lake) if config.lake.is_given else {}
-        asking = clean.cleaned(day.rows[day.base])
-        slice_lists = slice_lists_of(asking, config, recorded.get("slices", {}))
-        dictionary = dictionary_of(asking, config, slice_lists)
-    run.definitions = configuration.definitions(config, slice_lists)
-    _refuse_redefinition(recorded, run.definitions, redefine=redefine)
+        slice_lists, dictionary = _defined(spark, config, run, day, redefine=redefine)
     frames = frames_of(day, config, slice_lists)
     run.plan, run.plan_reason = frames.plan
     publisher = Publisher(spark, config, run) if config.lake.is_given else None
@@ -102,14 +96,7 @@ def _evaluated(
         queries, measured = _measured(frames, config, dictionary, publisher)
         bucket_sums = _bucket_sums(queries, measured, config, dictionary)
     with run.stage("aggregate, estimate"):
-        metric_sums = series.metric_sums(
-            bucket_sums,
-            measures=measures_of(config.metrics, config.ks),
-            labels=config.labels,
-            served=list(day.served) if frames.served is not None else [],
-            n_buckets=config.n_buckets,
-            definition_hash=lambda row: configuration.definition_hash(run.definitions, row),
-        )
+        metric_sums = _metric_sums(bucket_sums, frames, day, config, run)
         metrics = estimated(metric_sums, confidence=config.confidence)
     with run.stage("check"), read.data_errors("inputs"):
         checks = checks_of(day, frames, queries, bucket_sums, config)
@@ -120,6 +107,20 @@ def _evaluated(
             publisher.replace(schemas.METRICS, metrics)  # this commit is the publication
         publisher.record("SUCCESS")
     return Evaluation(run.run_id, metrics, metric_sums, checks)
+
+
+def _defined(
+    spark: SparkSession, config: EvalConfig, run: Run, day: Day, *, redefine: bool
+) -> tuple[SliceLists, Dictionary]:
+    """The slices of the run, now that what its numbers mean is known and agrees with the lake."""
+    recorded = read.recorded_definitions(spark, config.lake) if config.lake.is_given else {}
+    asking = clean.cleaned(day.rows[day.base])
+    slice_lists, dictionary = slices_of(asking, config, recorded.get("slices", {}))
+    run.definitions = configuration.definitions(config, slice_lists)
+    changed = [] if redefine else configuration.redefinitions(recorded, run.definitions)
+    if changed:
+        raise ConfigError([*changed, "publish into another lake, or give --redefine to mean it"])
+    return slice_lists, dictionary
 
 
 def checked(spark: SparkSession, config: EvalConfig, days: Sequence[date]) -> Iterator[str]:
@@ -150,14 +151,6 @@ def _described(sources: Mapping[str, read.Source], day: Day) -> dict[str, Any]:
         }
         for name, source in sources.items()
     }
-
-
-def _refuse_redefinition(
-    recorded: Mapping[str, Any], defined: Mapping[str, Any], *, redefine: bool
-) -> None:
-    changed = [] if redefine else configuration.redefinitions(recorded, defined)
-    if changed:
-        raise ConfigError([*changed, "publish under another lake, or give --redefine to mean it"])
 
 
 def _measured(
@@ -196,3 +189,16 @@ def _bucket_sums(
         sums.value_sums(measured, columns=columns),
         dictionary=queries.sparkSession.createDataFrame(dictionary.memberships),
     ).toArrow()
+
+
+def _metric_sums(
+    bucket_sums: pa.Table, frames: Frames, day: Day, config: EvalConfig, run: Run
+) -> pa.Table:
+    return series.metric_sums(
+        bucket_sums,
+        measures=measures_of(config.metrics, config.ks),
+        labels=config.labels,
+        served=list(day.served) if frames.served is not None else [],
+        n_buckets=config.n_buckets,
+        definition_hash=lambda row: configuration.definition_hash(run.definitions, row),
+    )

@@ -1,9 +1,11 @@
 """What the run found on its way → the rows of the table quality."""
 
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from ranklake import quality
 from ranklake.config import EvalConfig
@@ -70,12 +72,21 @@ def _orphans(day: Day, frames: Frames, queries: DataFrame) -> list[dict[str, Any
     """
     if not day.every_model or frames.served is None:
         return []
-    rows = []
-    for name, events in frames.events.items():
-        if "event_date" not in events.columns:
-            continue
-        key = "query_id" if "query_id" in events.columns else "impression_id"
-        log = frames.impressions if key == "impression_id" and frames.impressions else queries
-        orphans = events.join(log.select(key), on=[key], how="left_anti").count()
-        rows.append(quality.check(f"{name}.orphans", orphans, day.count(name, "usable")))
-    return rows
+    dated = {name: rows for name, rows in frames.events.items() if "event_date" in rows.columns}
+    unmatched = [_unmatched(name, rows, frames, queries) for name, rows in dated.items()]
+    if not unmatched:
+        return []
+    counts = reduce(DataFrame.unionByName, unmatched).groupBy("name").count().collect()
+    found = {row["name"]: row["count"] for row in counts}
+    return [
+        quality.check(f"{name}.orphans", found.get(name, 0), day.count(name, "usable"))
+        for name in dated
+    ]
+
+
+def _unmatched(name: str, events: DataFrame, frames: Frames, queries: DataFrame) -> DataFrame:
+    """One row per event without a query (or delivery) in the log: the input's name."""
+    key = "query_id" if "query_id" in events.columns else "impression_id"
+    log = frames.impressions if key == "impression_id" and frames.impressions else queries
+    orphans = events.join(log.select(key), on=[key], how="left_anti")
+    return orphans.select(F.lit(name).alias("name"))

@@ -70,7 +70,7 @@ def _delta(jars: Sequence[Path]) -> dict[str, str]:
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # The state of a table is read by this many tasks; the default of 50 is for huge tables.
-        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "1",
     }
 
 

@@ -1,0 +1,365 @@
+"""The whole job against Delta tables: published, run again, crashed, at the same time, refused."""
+
+import random
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from ranklake import Lake, pipeline, write
+from ranklake.cli import main
+from ranklake.config import EvalConfig, of_values
+from ranklake.errors import RanklakeError, WriteConflict
+from ranklake.pipeline.publish import Publisher, lake_tables
+from ranklake.schemas import METRICS, arrow_schema
+
+FIRST = date(2026, 1, 1)
+SECOND = FIRST + timedelta(days=1)
+MODELS = ("m1", "m2")
+TABLES = ("query_metrics", "metric_sums", "metrics", "quality")
+
+
+def log(seed: int = 7) -> tuple[pa.Table, pa.Table]:
+    """Two days of two models, 60 queries each; some clicks, a few duplicates and null scores."""
+    rng = random.Random(seed)
+    shown, clicked = [], []
+    for day in (FIRST, SECOND):
+        for n in range(60):
+            query = {"event_date": day, "query_id": f"{day:%d}-{n}"}
+            user = {"user_id": f"u{n % 40}", "device": rng.choice(["phone", "tv", None])}
+            for item in range(rng.randint(1, 8)):
+                score = rng.choice([None, 0.5, rng.random()])
+                row = {**query, **user, "item_id": f"i{item}", "score": score}
+                shown += [{**row, "model_version": MODELS[n % 2]}] * rng.choice([1, 1, 1, 2])
+                if rng.random() < 0.2:
+                    clicked += [{**query, "item_id": f"i{item}"}] * rng.choice([1, 2])
+    return pa.Table.from_pylist(shown), pa.Table.from_pylist(clicked)
+
+
+def written(spark: SparkSession, directory: Path, *, seed: int = 7) -> None:
+    """The log as Delta tables; a second call replaces it."""
+    for name, rows in zip(("impressions", "clicks"), log(seed), strict=True):
+        frame = spark.createDataFrame(rows)
+        partitioned = frame.write.format("delta").mode("overwrite").partitionBy("event_date")
+        partitioned.save(str(directory / name))
+
+
+def settings(directory: Path, lake: Path) -> dict[str, Any]:
+    return {
+        "evaluation": "job_test",
+        "ks": [1, 3],
+        "metrics": ["recall", "precision", "ndcg", "ctr"],
+        "n_buckets": 50,
+        "slices": {"columns": ["device"]},
+        "lake": {"path": str(lake)},
+        "inputs": {name: {"path": str(directory / name)} for name in ("impressions", "clicks")},
+    }
+
+
+def contents(lake: Path) -> dict[str, list[dict[str, Any]]]:
+    """The published rows of every table, in one order, without the run that wrote them."""
+    tables = {}
+    for name in TABLES:
+        rows = getattr(Lake(lake), name)().drop_columns(["run_id"]).to_pylist()
+        tables[name] = sorted(rows, key=str)
+    return tables
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return one == pytest.approx(other, rel=1e-12, abs=1e-12)
+    return bool(one == other)
+
+
+@pytest.fixture(scope="module")
+def directory(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("log")
+    written(spark, home)
+    return home
+
+
+@pytest.fixture(scope="module")
+def published(
+    spark: SparkSession, directory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A lake with both days, made by the command line."""
+    home = tmp_path_factory.mktemp("published")
+    config = home / "eval.toml"
+    config.write_text(toml(settings(directory, home / "lake")), encoding="utf-8")
+    assert main(["init", "--config", str(config), "--quiet"]) is None
+    days = ["--date", str(FIRST), "--date", str(SECOND)]
+    assert main(["evaluate", "--config", str(config), *days, "--quiet"]) is None
+    return home
+
+
+@pytest.fixture
+def lake(published: Path, tmp_path: Path) -> Path:
+    """A copy of the published lake, to be changed."""
+    return Path(shutil.copytree(published / "lake", tmp_path / "lake"))
+
+
+def toml(values: Mapping[str, Any]) -> str:
+    """The values as TOML: enough of it for these tests."""
+    import json
+
+    def line(key: str, value: Any) -> str:
+        if isinstance(value, dict):
+            inside = ", ".join(line(name, part) for name, part in value.items())
+            return f"{key} = {{{inside}}}"
+        return f"{key} = {json.dumps(value)}"
+
+    return "\n".join(line(key, value) for key, value in values.items())
+
+
+def config_of(directory: Path, lake: Path, **changes: Any) -> EvalConfig:
+    return of_values({**settings(directory, lake), **changes})
+
+
+def test_a_second_run_in_other_partitions_leaves_the_same_tables(
+    spark: SparkSession, directory: Path, lake: Path
+) -> None:
+    before = contents(lake)
+    partitions = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "3")
+    try:
+        pipeline.evaluate(spark, config_of(directory, lake), FIRST)
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    assert same(contents(lake), before)
+
+
+def test_one_models_run_leaves_the_others_rows_alone(
+    spark: SparkSession, directory: Path, lake: Path
+) -> None:
+    runs_before = {row["run_id"] for row in Lake(lake).metrics(dates=FIRST, models="m2").to_pylist()}
+    before = contents(lake)
+    pipeline.evaluate(spark, config_of(directory, lake), FIRST, models=["m1"])
+    assert {row["run_id"] for row in Lake(lake).metrics(dates=FIRST, models="m2").to_pylist()} == runs_before
+    assert {row["run_id"] for row in Lake(lake).metrics(dates=FIRST, models="m1").to_pylist()} != runs_before
+    after = contents(lake)
+    for name in ("query_metrics", "metric_sums", "metrics"):
+        assert same(after[name], before[name])
+
+
+class Killed(BaseException):
+    """Stands for kill -9: nothing may handle it."""
+
+
+@pytest.mark.parametrize("table", ["query_metrics", "metric_sums", "quality", "metrics", "runs"])
+def test_a_run_killed_before_any_write_leaves_what_was_published(
+    spark: SparkSession,
+    directory: Path,
+    lake: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    table: str,
+) -> None:
+    before = contents(lake)
+    written(spark, tmp_path / "changed", seed=8)
+    config = config_of(tmp_path / "changed", lake)
+    with monkeypatch.context() as patched:
+        kill_before(patched, table)
+        with pytest.raises(Killed):
+            pipeline.evaluate(spark, config, FIRST)
+    left = contents(lake)
+    if table == "runs":  # killed after the publication: the new numbers are out
+        assert not same(left["metrics"], before["metrics"])
+    else:
+        assert same(left, before)
+    if table == "quality":  # one of the five is run again: the others differ in nothing
+        pipeline.evaluate(spark, config, FIRST)
+        pipeline.evaluate(spark, config_of(directory, lake), FIRST)
+        assert same(contents(lake), before)
+
+
+def kill_before(patched: pytest.MonkeyPatch, table: str) -> None:
+    replace, record = Publisher._replace, Publisher.record
+
+    def replace_or_die(self: Publisher, target: Any, rows: DataFrame) -> int:
+        if target.name == table:
+            raise Killed
+        return replace(self, target, rows)
+
+    def record_or_die(self: Publisher, status: str, **more: Any) -> None:
+        if table == "runs" and status == "SUCCESS":
+            raise Killed
+        record(self, status, **more)
+
+    patched.setattr(Publisher, "_replace", replace_or_die)
+    patched.setattr(Publisher, "record", record_or_die)
+
+
+def test_two_models_at_the_same_time_leave_the_same_tables(
+    spark: SparkSession, directory: Path, lake: Path
+) -> None:
+    before = contents(lake)
+    errors: list[BaseException] = []
+
+    def run(model: str) -> None:
+        try:
+            pipeline.evaluate(spark, config_of(directory, lake), FIRST, models=[model])
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(model,)) for model in MODELS]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    after = contents(lake)
+    for name in ("query_metrics", "metric_sums", "metrics"):
+        assert same(after[name], before[name])
+    finished = Lake(lake).runs().to_pylist()
+    assert sorted(row["model_version"] for row in finished if row["status"] == "SUCCESS") == [
+        *["m1"] * 3,  # two days of the fixture, and this one
+        *["m2"] * 3,
+    ]
+
+
+@pytest.mark.parametrize("detail", ["relevant", "none"])
+def test_less_detail_gives_the_same_numbers(
+    spark: SparkSession, directory: Path, lake: Path, detail: str
+) -> None:
+    before = contents(lake)
+    pipeline.evaluate(spark, config_of(directory, lake, detail=detail), FIRST)
+    after = contents(lake)
+    for name in ("metric_sums", "metrics", "quality"):
+        assert same(after[name], before[name])
+    rows = [row for row in after["query_metrics"] if row["event_date"] == FIRST]
+    expected = [r for r in before["query_metrics"] if r["event_date"] == FIRST and r["n_relevant"]]
+    assert same(rows, expected if detail == "relevant" else [])
+
+
+def test_ranking_every_query_gives_the_same_numbers(
+    spark: SparkSession, directory: Path, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fall-back where the labels are too many to broadcast."""
+    before = contents(lake)
+    monkeypatch.setattr("ranklake.pipeline.frames.MAX_BROADCAST_LABELS", 0)
+    pipeline.evaluate(spark, config_of(directory, lake), FIRST)
+    assert same(contents(lake), before)
+    newest = max(
+        (row for row in Lake(lake).runs().to_pylist() if row["status"] == "SUCCESS"),
+        key=lambda row: row["finished_at"],
+    )
+    assert newest["plan"] == "full"
+
+
+def test_the_tables_are_described_and_open_everywhere(published: Path) -> None:
+    home = published / "lake"
+    for name in (*TABLES, "comparisons", "runs"):
+        table = DeltaTable(home / name)
+        assert table.protocol().min_reader_version == 1
+        assert table.metadata().partition_columns == ["event_date", "model_version"]
+        assert table.metadata().description
+        assert all(field.metadata.get("comment") for field in table.schema().fields), name
+    n_rows = Lake(home).metrics().num_rows
+    assert pl.read_delta(str(home / "metrics")).height == n_rows
+    rows = Lake(home).metrics()
+    assert duckdb.sql("SELECT count(*) FROM rows").fetchone() == (n_rows,)
+    assert duckdb.sql("SELECT count(*) FROM rows WHERE n_queries < n_defined").fetchone() == (0,)
+    assert rows.num_rows == n_rows
+
+
+def test_init_again_changes_nothing_and_adds_what_is_new(
+    spark: SparkSession, directory: Path, lake: Path
+) -> None:
+    config = config_of(directory, lake)
+    versions = {name: DeltaTable(lake / name).version() for name in TABLES}
+    lines = write.create_tables(spark, config.lake, lake_tables(config))
+    assert all(line.endswith("is there") for line in lines)
+    assert {name: DeltaTable(lake / name).version() for name in TABLES} == versions
+    spark.sql(f"ALTER TABLE delta.`{lake}/metrics` DROP CONSTRAINT no_nan")
+    more = config_of(directory, lake, metrics=["recall", "precision", "ndcg", "ctr", "rr"])
+    with pytest.raises(RanklakeError, match="rr_at_1.*ranklake init"):
+        pipeline.evaluate(spark, more, FIRST)
+    lines = write.create_tables(spark, config.lake, lake_tables(more))
+    assert "query_metrics: added rr_at_1, rr_at_3" in lines
+    checks = DeltaTable(lake / "metrics").metadata().configuration
+    assert "delta.constraints.no_nan" in checks
+
+
+def test_changed_definitions_are_refused_until_they_are_meant(
+    spark: SparkSession, directory: Path, lake: Path
+) -> None:
+    changed = config_of(directory, lake, unshown_clicks="reject", evaluation="another")
+    before = contents(lake)
+    with pytest.raises(RanklakeError) as refused:
+        pipeline.evaluate(spark, changed, FIRST)
+    assert refused.value.exit_code == 2
+    assert 'unshown_clicks: the tables hold "relevant", this run defines "reject"' in str(
+        refused.value
+    )
+    assert 'evaluation: the tables hold "job_test"' in str(refused.value)
+    assert same(contents(lake), before)
+    pipeline.evaluate(spark, changed, FIRST, redefine=True)
+    hashes = {
+        day: {row["definition_hash"] for row in Lake(lake).metrics(dates=day).to_pylist()}
+        for day in (FIRST, SECOND)
+    }
+    assert not hashes[FIRST] & hashes[SECOND]
+
+
+def test_rows_outside_the_partition_fail_the_write(
+    spark: SparkSession, directory: Path, lake: Path
+) -> None:
+    rows = spark.createDataFrame(
+        Lake(lake).metrics(dates=FIRST, models="m1").select([n for n in arrow_schema(METRICS).names])
+    )
+    version = DeltaTable(lake / "metrics").version()
+    config = config_of(directory, lake)
+    with pytest.raises(AnalysisException, match="REPLACE_WHERE_MISMATCH"):
+        write.replace_partitions(rows, config.lake, METRICS, day=FIRST, models=["m2"], run_id="r")
+    assert DeltaTable(lake / "metrics").version() == version
+
+
+@pytest.mark.parametrize("name", ["", "m$1", "R&D", "ranker (beta)", "v:1", "a\\b", "o'brien", "é"])
+def test_the_writer_takes_no_other_partition_names(
+    spark: SparkSession, directory: Path, lake: Path, name: str
+) -> None:
+    config = config_of(directory, lake)
+    with pytest.raises(ValueError, match="partition"):
+        write.replace_partitions(
+            spark.range(1), config.lake, METRICS, day=FIRST, models=[name], run_id="r"
+        )
+
+
+class ConcurrentAppendException(Exception):
+    """Has the name of Delta's own, which is all that the writer looks at."""
+
+
+def test_only_conflicts_are_tried_again_and_not_for_ever() -> None:
+    pauses: list[float] = []
+
+    def failing(error: Exception, times: int) -> Callable[[], str]:
+        errors: Iterator[Exception] = iter([error] * times)
+
+        def attempt() -> str:
+            for found in errors:
+                raise found
+            return "written"
+
+        return attempt
+
+    conflict = ConcurrentAppendException()
+    assert write.retried(failing(conflict, 4), METRICS, pause=pauses.append) == "written"
+    assert len(pauses) == 4
+    with pytest.raises(WriteConflict, match="5 attempts"):
+        write.retried(failing(conflict, 5), METRICS, pause=pauses.append)
+    with pytest.raises(OSError, match="disk full"):
+        write.retried(failing(OSError("disk full"), 1), METRICS, pause=pauses.append)

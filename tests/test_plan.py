@@ -1,0 +1,129 @@
+"""What the plan does not do: the reasons why it is still fast at a thousand times the data."""
+
+import re
+from datetime import date
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tables import DAY, clicks, impressions, table
+
+from ranklake import read
+from ranklake.aggregate import sums
+from ranklake.config import EvalConfig, of_values
+from ranklake.metrics import per_query_measures
+from ranklake.pipeline.frames import Frames, frames_of
+from ranklake.pipeline.inputs import day_of
+
+NEVER = (
+    "SortAggregate",
+    "BatchEvalPython",
+    "ArrowEvalPython",
+    "PythonUDF",
+    "BroadcastNestedLoopJoin",
+    "CartesianProduct",
+    "RoundRobinPartitioning",
+)
+
+
+def plan(frame: DataFrame) -> str:
+    """The physical plan as text."""
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def shuffles(text: str) -> list[str]:
+    """What each shuffle partitions by."""
+    return re.findall(r"\bExchange (hashpartitioning\([^,)]*)", text)
+
+
+@pytest.fixture(scope="module")
+def config() -> EvalConfig:
+    return of_values({"ks": [1, 10], "candidates": ["served"], "unique_key": True})
+
+
+@pytest.fixture(scope="module")
+def frames(spark: SparkSession, config: EvalConfig) -> Frames:
+    """The frames of a log of two models."""
+    shown = impressions(
+        spark,
+        {"item_id": "a", "model_version": "m1", "device": "tv", "user_id": "u"},
+        {"item_id": "a", "model_version": "m2", "query_id": "q2", "device": "tv", "user_id": "u"},
+        slices=("device",),
+    )
+    given = {"impressions": shown, "clicks": clicks(spark, {"item_id": "a"})}
+    sources = {
+        name: read.mapped(name, frame, columns={}, slices=["device"])
+        for name, frame in given.items()
+    }
+    return frames_of(day_of(sources, config, DAY), config, {"device": None})
+
+
+def test_ranked_rows_take_one_shuffle_behind_the_filter_on_labelled_queries(
+    frames: Frames, config: EvalConfig
+) -> None:
+    text = plan(frames.measured(per_query_measures(config.metrics, config.ks)))
+    assert not [word for word in NEVER if word in text]
+    assert text.count("REPARTITION_BY_COL") == 1
+    # The other one makes the labelled hashes distinct: as many rows as there are clicks.
+    assert len(shuffles(text)) == 2
+    below = text[text.index("REPARTITION_BY_COL") :]
+    assert re.search(r"BroadcastHashJoin .*LeftSemi, BuildRight", below)
+    assert "Window" in text[: text.index("REPARTITION_BY_COL")]
+    assert "Window" not in below
+
+
+def test_collected_lists_hold_hits_only_and_none_is_over_a_window(
+    frames: Frames, config: EvalConfig
+) -> None:
+    text = plan(frames.measured(per_query_measures(config.metrics, config.ks)))
+    lines = text.split("\n")
+    collecting = [n for n, line in enumerate(lines) if "collect_list" in line]
+    windows = [n for n, line in enumerate(lines) if re.search(r"\bWindow \[", line)]
+    hits = [n for n, line in enumerate(lines) if "Filter" in line and "is_last" in line]
+    assert collecting
+    assert max(collecting) < min(windows)  # above the windows, which are printed below
+    assert max(collecting) < min(hits)
+    assert not [n for n in windows if "collect_list" in lines[n]]
+
+
+def test_counting_shuffles_one_row_a_query_and_no_string_is_in_a_buffer(frames: Frames) -> None:
+    text = plan(frames.queries(frames.rest))
+    assert not [word for word in NEVER if word in text]
+    assert re.search(r"BroadcastHashJoin .*LeftAnti, BuildRight", text)
+    assert "ObjectHashAggregate" not in text
+    assert "REPARTITION_BY_COL" not in text
+    assert re.search(r"HashAggregate.*partial_count", text)  # combined before the shuffle
+
+
+def test_sums_carry_no_string_in_their_buffers(
+    spark: SparkSession, frames: Frames, config: EvalConfig
+) -> None:
+    columns = [measure.column for measure in per_query_measures(config.metrics, config.ks)]
+    measured = frames.measured(per_query_measures(config.metrics, config.ks))
+    named = spark.createDataFrame([(1, "all", "all")], "slice_id long, slice string, slice_value string")
+    text = plan(
+        sums.aggregated(
+            sums.query_sums(frames.queries(), ks=config.ks),
+            sums.value_sums(measured, columns=columns),
+            dictionary=named,
+        )
+    )
+    assert not [word for word in NEVER if word in text]
+    assert "collect_list" not in text  # the arrays are for the detail table only
+
+
+def test_a_mapped_date_still_prunes_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    rows = table(spark, "impressions", {"item_id": "a"}, {"item_id": "b"})
+    path = str(tmp_path / "log")
+    rows.selectExpr("*", "'20260101' as dt").write.partitionBy("dt").parquet(path)
+    given = spark.read.parquet(path).drop("event_date")
+    source = read.mapped(
+        "impressions", given, columns={"event_date": "to_date(cast(dt as string), 'yyyyMMdd')"}
+    )
+    from datetime import timedelta
+
+    kept = read.of_date(source, date(2026, 1, 1), zone="UTC", max_query_span=timedelta(0))
+    filters = re.search(r"PartitionFilters: \[(.*?)\], PushedFilters", plan(kept))
+    assert filters
+    assert "dt#" in filters.group(1)
+    assert kept.count() == 2
