@@ -30,7 +30,11 @@ def log(tmp_path: Path) -> Path:
 
 
 def run(
-    capsys: pytest.CaptureFixture[str], log: Path, *settings: str, command: str = "check", date: Any = DAY
+    capsys: pytest.CaptureFixture[str],
+    log: Path,
+    *settings: str,
+    command: str = "check",
+    date: Any = DAY,
 ) -> tuple[int, str]:
     """The exit code and what was said, of a command on the log with the settings over it."""
     inputs = {
@@ -86,8 +90,12 @@ def test_every_schema_problem_is_told_at_once(
     ("settings", "code", "words"),
     [
         (('inputs.impressions.columns.score="cast(item_id as double)"',), 3, "'a'"),
-        (('inputs.impressions.columns.model_version="\'a/b\'"',), 3, '[models] "a/b" = "a-b"'),
-        (('inputs.impressions.columns.model_version="\'\'"',), 3, "'model_version' is empty in 2 rows"),
+        (("inputs.impressions.columns.model_version=\"'a/b'\"",), 3, '[models] "a/b" = "a-b"'),
+        (
+            ("inputs.impressions.columns.model_version=\"''\"",),
+            3,
+            "'model_version' is empty in 2 rows",
+        ),
         (('inputs.impressions.columns.model_version="string(null)"',), 3, "is null in 2 rows"),
         (('candidates=["scored"]',), 3, "scores: the input is not configured"),
         (("inputs.clicks.where=\"item_id = 'z'\"",), 7, "allow_empty_labels"),
@@ -118,7 +126,11 @@ def test_a_missing_day_names_the_days_that_there_are(
 
 @pytest.mark.parametrize(
     ("date", "words"),
-    [((), "say which day"), (("--date", "2026-02-30"), "2026-02-30"), (("--date", "today"), "today")],
+    [
+        ((), "say which day"),
+        (("--date", "2026-02-30"), "2026-02-30"),
+        (("--date", "today"), "today"),
+    ],
 )
 def test_a_run_needs_a_real_date(
     log: Path, capsys: pytest.CaptureFixture[str], date: tuple[str, ...], words: str

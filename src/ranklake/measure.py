@@ -38,6 +38,7 @@ def measured(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
         _count(F.max("n_candidates")).alias("n_candidates"),
         _count(F.max("n_rows")).alias("n_rows"),
         _count(F.count_if(atoms.is_relevant())).alias("n_relevant"),
+        _count(F.count_if(atoms.is_hit(0))).alias("n_retrieved"),
         ranked_hits.alias("ranked_hits"),
         F.sort_array(F.collect_list(F.when(atoms.is_relevant(), F.col("gain"))), asc=False).alias(
             "ideal_gains"
@@ -81,6 +82,7 @@ def unranked(
             "label": F.explode(F.array(*[F.lit(label) for label in labels])),
             "n_rows": F.col("n_candidates"),
             "n_relevant": F.lit(0),
+            "n_retrieved": F.lit(0),
             "hit_ranks": F.array().cast(_NO_INTS),
             "hit_gains": F.array().cast(_NO_DOUBLES),
             "ideal_gains": F.array().cast(_NO_DOUBLES),

@@ -1,6 +1,7 @@
 """Inputs → conformed frames of one date. The only reads of the logs."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -75,20 +76,26 @@ def opened(
 
 
 def _raw(spark: SparkSession, name: str, given: Input) -> tuple[DataFrame, int | None]:
+    where = f"{name}: {given.place}"
     try:
-        version = _delta_version(spark, given) if given.format == "delta" else None
-        reader = spark.read.options(**given.options)
-        if version is not None:
-            reader = reader.option("versionAsOf", version)
-        if given.declared_schema:
-            reader = reader.schema(given.declared_schema)
-        if given.format in ("csv", "json"):  # the default would turn a bad line into nulls
-            reader = reader.option("mode", "FAILFAST")
-        if given.path:
-            return reader.format(given.format).load(given.path), version
-        return reader.table(given.sql_name), version
+        with data_errors(where):
+            version = _delta_version(spark, given) if given.format == "delta" else None
+            return _loaded(spark, given, version), version
     except PySparkException as error:
-        raise ContractError(f"{name}: {given.place}: {_unreadable(error)}") from error
+        raise ContractError(f"{where}: {_unreadable(error)}") from error
+
+
+def _loaded(spark: SparkSession, given: Input, version: int | None) -> DataFrame:
+    reader = spark.read.options(**given.options)
+    if version is not None:
+        reader = reader.option("versionAsOf", version)
+    if given.declared_schema:
+        reader = reader.schema(given.declared_schema)
+    if given.format in ("csv", "json"):  # the default would turn a bad line into nulls
+        reader = reader.option("mode", "FAILFAST")
+    if given.path:
+        return reader.format(given.format).load(given.path)
+    return reader.table(given.sql_name)
 
 
 def _unreadable(error: PySparkException) -> str:
@@ -256,15 +263,17 @@ def data_errors(what: str) -> Iterator[None]:
     """Turns Spark's complaint about a value or a file into a ContractError that names the input."""
     try:
         yield
-    except PySparkException as error:
-        if not _is_about_data(error):
+    except Exception as error:  # some of them reach Python as a bare Java error
+        problems = [text for text in _complaints(error) if text[1:].startswith(_DATA_CONDITIONS)]
+        if not problems:
             raise
-        raise ContractError(f"{what}: {_first_line(error)}") from error
+        raise ContractError([f"{what}: {problem}" for problem in problems]) from error
 
 
 _DATA_CONDITIONS = (
     "CANNOT_PARSE",
     "CAST_",
+    "DATETIME_",
     "DIVIDE_BY",
     "FAILED_READ_FILE",
     "INVALID_",
@@ -274,9 +283,10 @@ _DATA_CONDITIONS = (
 )
 
 
-def _is_about_data(error: PySparkException) -> bool:
-    condition = error.getCondition() or ""
-    return condition.startswith(_DATA_CONDITIONS)
+def _complaints(error: Exception) -> list[str]:
+    """What Spark says under an error condition, each once: `[CONDITION] sentence`."""
+    found = re.findall(r"\[[A-Z][A-Z_]+[A-Z](?:\.[A-Z_]+)?\] [^\n]*", str(error))
+    return list(dict.fromkeys(text.split(" SQLSTATE:")[0].strip() for text in found))
 
 
 def _first_line(error: PySparkException) -> str:

@@ -107,7 +107,8 @@ def _is_missing(error: AnalysisException) -> bool:
 
 def _refuse_other_types(table: Table, found: dict[str, str]) -> None:
     problems = [
-        f"{table.name}: column {column.name!r} is {found[column.name]}, expected {column.type.lower()}"
+        f"{table.name}: column {column.name!r} is {found[column.name]},"
+        f" expected {column.type.lower()}"
         for column in table.columns
         if column.name in found and found[column.name] != column.type.lower()
     ]
@@ -195,7 +196,7 @@ def version_of(spark: SparkSession, lake: Lake, table: Table, *, run_id: str) ->
 def retried(
     write: Callable[[], T], table: Table, *, pause: Callable[[float], None] = time.sleep
 ) -> T:
-    """Runs the write, and again after one of the RETRIED conflicts. Raises WriteConflict at the end."""
+    """Runs the write, again after a RETRIED conflict. Raises WriteConflict at the end."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             return write()
@@ -204,7 +205,8 @@ def retried(
                 raise
             if attempt == ATTEMPTS:
                 raise WriteConflict(
-                    f"{table.name}: another run committed first, {ATTEMPTS} attempts: {type(error).__name__}"
+                    f"{table.name}: another run committed first, {ATTEMPTS} attempts:"
+                    f" {type(error).__name__}"
                 ) from error
             pause(random.uniform(0.5, 1.5) * attempt)
     raise AssertionError("unreachable")
@@ -216,7 +218,7 @@ def _is_conflict(error: Exception) -> bool:
 
 @contextmanager
 def _locked(lake: Lake, table: Table) -> Iterator[None]:
-    """One writer at a time on a local disk: there two JVMs can break a Delta log (decision 0008)."""
+    """One writer at a time on a local disk, where two can break a Delta log (decision 0008)."""
     directory = lake.directory(table.name)
     if directory is None:
         yield

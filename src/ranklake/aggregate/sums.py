@@ -44,7 +44,7 @@ def value_sums(measured: DataFrame, *, columns: Sequence[str]) -> DataFrame:
     return measured.groupBy(*_FINE_KEYS).agg(
         F.count(F.lit(1)).cast("double").alias("n_with_relevant"),
         _sum("n_relevant"),
-        F.sum(F.size("hit_ranks").cast("double")).alias("n_retrieved"),
+        _sum("n_retrieved"),
         *[_sum(column) for column in columns],
     )
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ranklake.cli import check, evaluate, explain, generate, init, show
-from ranklake.errors import RanklakeError
+from ranklake.errors import ConfigError, RanklakeError
 
 app = typer.Typer(
     name="ranklake",
@@ -36,6 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         app(args=None if arguments is None else list(arguments))
     except RanklakeError as error:
         _fail(error)
+    except ModuleNotFoundError as error:
+        if error.name != "pyspark":
+            raise
+        _fail(ConfigError("this command needs Spark: pip install 'ranklake[spark]'"))
     except SystemExit as stop:
         if stop.code:
             raise

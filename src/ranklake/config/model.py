@@ -3,8 +3,8 @@
 What a key means is said in conf/base.toml, and from there in docs/reference.md.
 """
 
-from collections.abc import Mapping
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 

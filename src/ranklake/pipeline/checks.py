@@ -68,7 +68,7 @@ def _without_models(day: Day) -> list[str]:
 def _orphans(day: Day, frames: Frames, queries: DataFrame) -> list[dict[str, Any]]:
     """Events of queries (or deliveries) that are not in the day's log.
 
-    Known only where the run has every model of the log, and the events say to which day they belong.
+    Known only where the run has every model of the log, and the events say which day is theirs.
     """
     if not day.every_model or frames.served is None:
         return []

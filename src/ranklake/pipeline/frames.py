@@ -21,7 +21,7 @@ Part = Callable[[DataFrame], DataFrame]
 
 @dataclass(frozen=True)
 class Frames:
-    """What the day's rows become. `kept` and `rest` part the rows by whether a label can reach them.
+    """What the day's rows become. `kept` and `rest` part them by whether a label can reach them.
 
     base    the rows that say which queries there are: impressions, or judgments
     served  candidates of the models whose log this is; they carry bucket and slice_id

@@ -57,7 +57,7 @@ class Publisher:
         self._spark, self._config, self._run = spark, config, run
 
     def detail(self, per_query: DataFrame, values: pa.Table) -> DataFrame:
-        """Replaces the run's partitions of query_metrics; returns their rows as they were committed.
+        """Replaces the run's partitions of query_metrics; returns their rows as committed.
 
         `values` turns the rows' slice_id into the values of their slices.
         """
@@ -65,7 +65,7 @@ class Publisher:
         rows = per_query.join(F.broadcast(named), on=["slice_id"], how="left")
         table = _query_metrics(self._config)
         version = self._replace(table, rows.hint("rebalance", "model_version"))
-        return self._committed(table, version)
+        return self._committed(table, version).withColumn("n_retrieved", F.size("hit_ranks"))
 
     def clear_detail(self) -> None:
         """Empties the run's partitions of query_metrics: a run without detail leaves no old one."""
