@@ -95,7 +95,7 @@ def test_the_demo_evaluates_two_labels_of_a_delta_log(write: Write) -> None:
 
 def test_the_production_example_reads_and_writes_a_catalog(write: Write) -> None:
     config = load([CONF / "prod.toml"])
-    assert config.lake.sql_name("metrics") == "analytics.ranking.ads_feed_metrics"
+    assert config.lake.sql_name("metrics") == "`analytics`.`ranking`.`ads_feed_metrics`"
     assert all(given.table for given in config.inputs.given().values())
     assert config.gains_of("engaged") == {"click": 1.0, "conversion": 5.0}
     assert config.models["models:/feed_ctr/42"] == "feed-ctr-42"

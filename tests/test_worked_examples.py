@@ -220,6 +220,43 @@ def test_every_asked_query_belongs_to_every_scored_model(spark: SparkSession) ->
     ]
 
 
+def test_a_query_whose_rows_disagree_on_a_slice_counts_once_and_is_found(
+    spark: SparkSession,
+) -> None:
+    """For served and scored models alike, ranked or only counted."""
+    rows = [
+        {"query_id": query, "item_id": item, "score": 1.0, "device": device, "model_version": "on"}
+        for query, devices in (("q1", "xy"), ("q2", "xy"), ("q3", "xx"))
+        for item, device in zip("ab", devices, strict=True)
+    ]
+    scored = [
+        {"query_id": query, "item_id": "a", "score": 1.0, "model_version": "off"}
+        for query in ("q1", "q2", "q3")
+    ]
+    found = evaluate(
+        impressions(spark, *rows, slices=("device",)),
+        clicks(spark, {"query_id": "q1", "item_id": "a"}),
+        scores=table(spark, "scores", *scored),
+        ks=[1],
+        metrics=["precision"],
+        slices={"columns": ["device"]},
+    )
+    mixed = {
+        row["model_version"]: row["value"]
+        for row in found.quality.to_pylist()
+        if row["name"] == "queries.mixed_slices"
+    }
+    assert mixed == {"on": 2, "off": 2}
+    for model in ("on", "off"):
+        queries = [
+            value(
+                found.metrics, "precision", 1, model=model, column="n_queries", slice=("device", of)
+            )
+            for of in ("x", "y")
+        ]
+        assert sum(queries) == 3
+
+
 def test_judgments_say_which_queries_there_are(spark: SparkSession) -> None:
     """A judged query without candidates is 0; candidates without a judgment are not evaluated."""
     judged = table(

@@ -1,11 +1,11 @@
 """Dirt out, every row counted by reason: what enters is conformed, what leaves can be ranked."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-KEYS = ("query_id", "item_id")
+from ranklake.schemas import IS_WANTED, ITEM, ROW_LABELS
 
 
 def audited(
@@ -17,11 +17,11 @@ def audited(
     rest. usable are those that cleaned keeps; the dirt overlaps where a row has two kinds of it.
     """
     has = set(rows.columns)
-    wanted = F.col("is_wanted")
+    wanted = F.col(IS_WANTED)
     findings = {
         "left_out": ~wanted,
-        **{f"no_{key}": wanted & is_empty(key) for key in KEYS if key in has},
-        "usable": wanted & _is_usable(rows),
+        **{f"no_{key}": wanted & _is_empty(key) for key in ITEM if key in has},
+        "usable": wanted & _is_usable(has),
     }
     if "score" in has:
         findings["null_score"] = wanted & F.col("score").isNull()
@@ -29,8 +29,8 @@ def audited(
     if "position" in has and rank_by == "position":
         findings["null_position"] = wanted & F.col("position").isNull()
     if "user_id" in has:
-        findings["unknown_user"] = wanted & is_unknown_user(unknown_users)
-    for column in ("clicked", "converted", "gain"):
+        findings["unknown_user"] = wanted & _is_unknown_user(unknown_users)
+    for column in ROW_LABELS:
         if column in has:
             findings[f"labelled_{column}"] = wanted & (F.col(column) > 0)
     counts = [F.count_if(condition).alias(name) for name, condition in findings.items()]
@@ -45,29 +45,29 @@ def cleaned(rows: DataFrame, *, unknown_users: Sequence[str] = ()) -> DataFrame:
 
     user_id is there and null for unknown users.
     """
-    kept = rows.where(F.col("is_wanted") & _is_usable(rows)).drop("is_wanted")
+    kept = rows.where(F.col(IS_WANTED) & _is_usable(rows.columns)).drop(IS_WANTED)
     changes = {}
     if "score" in rows.columns:
         changes["score"] = F.when(~F.isnan("score"), F.col("score"))
     if "user_id" in rows.columns:
-        changes["user_id"] = F.when(~is_unknown_user(unknown_users), F.col("user_id"))
+        changes["user_id"] = F.when(~_is_unknown_user(unknown_users), F.col("user_id"))
     return kept.withColumns(changes) if changes else kept
 
 
-def is_empty(key: str) -> Column:
+def _is_empty(key: str) -> Column:
     """Whether the key is null or an empty string: it names nothing."""
     return F.coalesce(F.col(key) == "", F.lit(True))
 
 
-def is_unknown_user(unknown_users: Sequence[str]) -> Column:
+def _is_unknown_user(unknown_users: Sequence[str]) -> Column:
     """Whether user_id is null or one of the configured names of nobody."""
     return F.coalesce(F.col("user_id").isin(list(unknown_users)), F.lit(True))
 
 
-def _is_usable(rows: DataFrame) -> Column:
-    """Keys that the input carries must be there, unless an impression_id stands for them."""
+def _is_usable(columns: Collection[str]) -> Column:
+    """Whether the row has the keys that its input has; the others go by their impression_id."""
     usable = F.lit(True)
-    for key in KEYS:
-        if key in rows.columns:
-            usable = usable & ~is_empty(key)
+    for key in ITEM:
+        if key in columns:
+            usable = usable & ~_is_empty(key)
     return usable

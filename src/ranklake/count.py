@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-QUERY = ("query_hash", "query_id")
-QUERY_KEYS = ("model_version", *QUERY)
+from ranklake.schemas import QUERY, QUERY_KEYS
 
 
 def hashed(rows: DataFrame) -> DataFrame:
@@ -58,25 +57,32 @@ def counted(candidates: DataFrame, *, unique_key: bool) -> DataFrame:
 def asked(base: DataFrame, *, models: Sequence[str]) -> DataFrame:
     """One row per (model, query of the log): every asked query belongs to every scored model.
 
-    bucket, slice_id and has_mixed_slices are as `counted`.
+    bucket and slice_id are as `counted`; min_slice_id is less than slice_id where rows disagree.
     """
     queries = base.groupBy(*QUERY).agg(
         F.max("bucket").alias("bucket"),
         F.max("slice_id").alias("slice_id"),
-        (F.min("slice_id") < F.max("slice_id")).alias("has_mixed_slices"),
+        F.min("slice_id").alias("min_slice_id"),
     )
     every_model = F.explode(F.array(*[F.lit(name) for name in models]))
     return queries.withColumn("model_version", every_model)
 
 
 def counted_for(queries: DataFrame, *, candidates: DataFrame) -> DataFrame:
-    """The queries with n_candidates, 0 where the model lists nothing for them; none is lost.
+    """The asked queries as `counted`, n_candidates 0 where the model lists nothing; none is lost.
 
     `candidates` holds one row per (model, query, item).
     """
     n_candidates = candidates.groupBy(*QUERY_KEYS).agg(
         F.count(F.lit(1)).cast("int").alias("n_candidates")
     )
-    return queries.join(n_candidates, on=list(QUERY_KEYS), how="left").withColumn(
-        "n_candidates", F.coalesce("n_candidates", F.lit(0))
+    return (
+        queries.join(n_candidates, on=list(QUERY_KEYS), how="left")
+        .withColumns(
+            {
+                "n_candidates": F.coalesce("n_candidates", F.lit(0)),
+                "has_mixed_slices": F.col("min_slice_id") < F.col("slice_id"),
+            }
+        )
+        .drop("min_slice_id")
     )

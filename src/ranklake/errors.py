@@ -4,7 +4,8 @@ Every message is one line a problem, `where: what is wrong, found, expected`, al
 The exit codes are part of the interface: schedulers act on them.
 """
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 
@@ -58,3 +59,13 @@ class DataLimitExceeded(RanklakeError):
     """The data is outside its limits and nothing was published: a person looks."""
 
     exit_code = 8
+
+
+def near_miss(name: str, known: Iterable[str]) -> str:
+    """A hint for a misspelt name, to end a sentence with; or nothing.
+
+    >>> near_miss("impresions", ["impressions", "clicks"])
+    "; did you mean 'impressions'?"
+    """
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

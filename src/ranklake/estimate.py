@@ -5,7 +5,7 @@ Student's t with G - 1 degrees of freedom over the G buckets that hold any query
 Miller 2011, on clusters; Efron and Tibshirani, An Introduction to the Bootstrap, 1993, ch. 11).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from scipy import stats
 
 from ranklake import metrics
+from ranklake.metrics import HIT_RATE, Population
 
 Array = npt.NDArray[np.float64]
 
@@ -27,6 +28,9 @@ _ROUNDING = 1e-12
 """A standard error below that share of the value is rounding: the buckets do not differ."""
 _UNPUBLISHED = "n_queries"
 """A count of queries stands beside every metric; it is no ratio of its own."""
+_COUNTED = {"n_candidates": Population.ALL, "n_relevant": Population.WITH_RELEVANT}
+"""Counts that are published as means, and the queries where they are above zero."""
+_SUMS = ["num", "den", "fingerprint"]
 
 
 @dataclass(frozen=True)
@@ -64,42 +68,44 @@ def estimated(metric_sums: pa.Table, *, confidence: float) -> pa.Table:
     fewer than 10 queries above zero, without any variance, or where one bucket is all there is.
     """
     published = metric_sums.filter(pc.not_equal(metric_sums["metric"], _UNPUBLISHED))
+    table = published.drop_columns(_SUMS)
     num, den = _matrix(published["num"]), _matrix(published["den"])
+    columns = _columns(table.to_pylist(), num, den, _query_counts(metric_sums), confidence)
+    for name, values in columns.items():
+        table = table.append_column(
+            name, values if isinstance(values, pa.Array) else pa.array(values)
+        )
+    return table
+
+
+def _columns(
+    rows: Sequence[Mapping[str, Any]], num: Array, den: Array, counts: "_Counts", confidence: float
+) -> dict[str, Any]:
+    """The columns that metrics has beyond the keys of its series, a value a row."""
     found = jackknife(num, den)
-    counts = _query_counts(metric_sums)
-    rows = published.drop_columns(["num", "den", "fingerprint"]).to_pylist()
-    n_queries = np.array([counts.queries(row, "all") for row in rows])
-    n_defined = np.array([counts.queries(row, row["population"]) for row in rows])
-    n_nonzero = np.array([counts.nonzero(row) for row in rows])
     enough = (
         (found.n_clusters >= MIN_CLUSTERS)
-        & (n_nonzero >= MIN_NONZERO)
+        & (np.array([counts.nonzero(row) for row in rows]) >= MIN_NONZERO)
         & np.isfinite(found.std_err)
         & (found.std_err > _ROUNDING * found.value)
     )
     half = stats.t.ppf((1 + confidence) / 2, np.maximum(found.n_clusters - 1, 1)) * found.std_err
     upper = np.array([_upper(row["metric"]) for row in rows])
-    columns: dict[str, Any] = {
-        "window_days": pa.array(np.ones(len(rows), dtype=np.int32)),
+    return {
+        "window_days": np.ones(len(rows), dtype=np.int32),
         "value": _nullable(found.value, np.isfinite(found.value)),
         "std_err": _nullable(found.std_err, enough),
         "ci_low": _nullable(np.maximum(found.value - half, 0.0), enough),
         "ci_high": _nullable(np.minimum(found.value + half, upper), enough),
         "num": num.sum(axis=1),
         "den": den.sum(axis=1),
-        "n_queries": n_queries,
-        "n_defined": n_defined,
+        "n_queries": np.array([counts.queries(row, Population.ALL) for row in rows]),
+        "n_defined": np.array([counts.queries(row, row["population"]) for row in rows]),
         "n_clusters": found.n_clusters.astype(np.int32),
         "status": np.where(enough, "ok", "insufficient"),
         "is_mature": pa.nulls(len(rows), pa.bool_()),
         "label_as_of": pa.nulls(len(rows), pa.timestamp("us", tz="UTC")),
     }
-    table = published.drop_columns(["num", "den", "fingerprint"])
-    for name, values in columns.items():
-        table = table.append_column(
-            name, values if isinstance(values, pa.Array) else pa.array(values)
-        )
-    return table
 
 
 @dataclass(frozen=True)
@@ -110,13 +116,14 @@ class _Counts:
 
     def queries(self, row: Mapping[str, Any], population: str) -> int:
         """Queries of the population."""
-        return int(self.by_series[(*_group(row), "n_queries", population, 0)])
+        return int(self.by_series[(*_group(row), _UNPUBLISHED, population, 0)])
 
     def nonzero(self, row: Mapping[str, Any]) -> int:
         """Queries with a hit within k: those whose ranking metrics are above zero."""
-        if row["metric"] in ("n_candidates", "n_relevant"):
-            return self.queries(row, "with_relevant" if row["metric"] == "n_relevant" else "all")
-        return int(self.by_series[(*_group(row), "hit_rate", "with_relevant", row["k"])])
+        if row["metric"] in _COUNTED:
+            return self.queries(row, _COUNTED[row["metric"]])
+        hit = (*_group(row), HIT_RATE.name, Population.WITH_RELEVANT, row["k"])
+        return int(self.by_series[hit])
 
 
 def _group(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -127,10 +134,10 @@ def _group(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _query_counts(metric_sums: pa.Table) -> _Counts:
     counting = metric_sums.filter(
-        pc.is_in(metric_sums["metric"], pa.array([_UNPUBLISHED, "hit_rate"]))
+        pc.is_in(metric_sums["metric"], pa.array([_UNPUBLISHED, HIT_RATE.name]))
     )
     totals = _matrix(counting["num"]).sum(axis=1)
-    rows = counting.drop_columns(["num", "den", "fingerprint"]).to_pylist()
+    rows = counting.drop_columns(_SUMS).to_pylist()
     return _Counts(
         {
             (*_group(row), row["metric"], row["population"], row["k"]): total
@@ -147,7 +154,7 @@ def _matrix(lists: pa.ChunkedArray) -> Array:
 
 
 def _upper(name: str) -> float:
-    return np.inf if name in ("n_candidates", "n_relevant") else metrics.metric(name).upper
+    return np.inf if name in _COUNTED else metrics.metric(name).upper
 
 
 def _nullable(values: Array, valid: npt.NDArray[np.bool_]) -> pa.Array:

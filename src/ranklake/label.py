@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-Gains = Mapping[str, Mapping[str, float]]
-"""For each label, what one event of each kind (click, conversion, judgment) is worth."""
+from ranklake.schemas import ITEM, ROW_LABELS
 
-ITEM = ("query_id", "item_id")
+LabelGains = Mapping[str, Mapping[str, float]]
+"""For each label, what one event of each kind (click, conversion, judgment) is worth."""
 
 
 def gain_column(label: str) -> str:
@@ -20,7 +20,9 @@ def gain_column(label: str) -> str:
     return f"gain_{label}"
 
 
-def judged(events: DataFrame, *, kind: str, gains: Gains, grade: Column | None = None) -> DataFrame:
+def judged(
+    events: DataFrame, *, kind: str, gains: LabelGains, grade: Column | None = None
+) -> DataFrame:
     """One row per event that is worth something to some label, by query_id and item_id.
 
     Adds gain_<label>: the worth of the kind, times the grade for a judgment; 0 or more, never null.
@@ -35,11 +37,10 @@ def judged(events: DataFrame, *, kind: str, gains: Gains, grade: Column | None =
     return events.select(*ITEM, *columns).where(relevant)
 
 
-def judged_on_rows(impressions: DataFrame, *, gains: Gains) -> list[DataFrame]:
+def judged_on_rows(impressions: DataFrame, *, gains: LabelGains) -> list[DataFrame]:
     """The labels that stand on the impressions themselves, one frame a kind; rows as `judged`."""
-    kinds = {"clicked": "click", "converted": "conversion", "gain": "judgment"}
     frames = []
-    for column, kind in kinds.items():
+    for column, kind in ROW_LABELS.items():
         if column in impressions.columns and any(of_kind.get(kind) for of_kind in gains.values()):
             events = impressions.where(F.col(column) > 0)
             grade = F.col(column) if kind == "judgment" else None

@@ -7,10 +7,10 @@ from pyspark.sql import functions as F
 
 from ranklake.metrics import Measure, Ranking
 from ranklake.metrics.atoms import Atoms
+from ranklake.schemas import QUERY_KEYS
 
-_QUERY_KEYS = ("model_version", "query_hash", "query_id")
-_NO_INTS = "array<int>"
-_NO_DOUBLES = "array<double>"
+_INTS = "array<int>"
+_DOUBLES = "array<double>"
 
 
 def measured(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
@@ -21,28 +21,20 @@ def measured(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
     duplicates among them. A query of a served model without any candidate is gone.
     """
     atoms = Atoms()
-    ranked_hits = F.sort_array(
-        F.collect_list(
-            F.when(
-                atoms.is_hit(0), F.struct(F.col("rank").alias("rank"), F.col("gain").alias("gain"))
-            )
-        )
-    )
+    mixed = F.min("min_slice_id") < F.max("slice_id")
+    hit = F.when(atoms.is_hit(0), F.struct("rank", "gain"))
+    ideal_gains = F.collect_list(F.when(atoms.is_relevant(), F.col("gain")))
     values = [m.metric.column(atoms, m.k).alias(m.column) for m in measures if m.metric.column]
-    per_query = hits.groupBy(*_QUERY_KEYS, "label").agg(
+    per_query = hits.groupBy(*QUERY_KEYS, "label").agg(
         F.max("bucket").alias("bucket"),
         F.max("slice_id").alias("slice_id"),
-        F.coalesce(F.min("min_slice_id") < F.max("slice_id"), F.lit(False)).alias(
-            "has_mixed_slices"
-        ),
+        F.coalesce(mixed, F.lit(False)).alias("has_mixed_slices"),
         _count(F.max("n_candidates")).alias("n_candidates"),
         _count(F.max("n_rows")).alias("n_rows"),
         _count(F.count_if(atoms.is_relevant())).alias("n_relevant"),
         _count(F.count_if(atoms.is_hit(0))).alias("n_retrieved"),
-        ranked_hits.alias("ranked_hits"),
-        F.sort_array(F.collect_list(F.when(atoms.is_relevant(), F.col("gain"))), asc=False).alias(
-            "ideal_gains"
-        ),
+        F.sort_array(F.collect_list(hit)).alias("ranked_hits"),
+        F.sort_array(ideal_gains, asc=False).alias("ideal_gains"),
         *values,
     )
     return (
@@ -83,9 +75,9 @@ def unranked(
             "n_rows": F.col("n_candidates"),
             "n_relevant": F.lit(0),
             "n_retrieved": F.lit(0),
-            "hit_ranks": F.array().cast(_NO_INTS),
-            "hit_gains": F.array().cast(_NO_DOUBLES),
-            "ideal_gains": F.array().cast(_NO_DOUBLES),
+            "hit_ranks": F.array().cast(_INTS),
+            "hit_gains": F.array().cast(_DOUBLES),
+            "ideal_gains": F.array().cast(_DOUBLES),
             **values,
         }
     )

@@ -43,32 +43,40 @@ def evaluate(
         "scores": scores,
         "judgments": judgments,
     }
-    frames = {name: frame for name, frame in given.items() if frame is not None}
+    frames = {name: rows for name, rows in given.items() if rows is not None}
     if not frames:
         raise ConfigError("evaluate: give impressions, or scores and judgments")
-    if "candidates" not in options:
-        options["candidates"] = [
-            kind
-            for kind, name in (("served", "impressions"), ("scored", "scores"))
-            if name in frames
-        ]
-    config = of_values(options)
+    config = of_values({"candidates": _candidates(frames), **options})
+    mapping = columns or {}
     sources = {
         name: read.mapped(
-            name,
-            _dated(frame, name, day, model_version),
-            columns=(columns or {}).get(name, {}),
-            slices=config.slices.columns,
+            name, rows, columns=_mapped(mapping.get(name, {}), day), slices=config.slices.columns
         )
-        for name, frame in frames.items()
+        for name, rows in _completed(frames, day, model_version).items()
     }
     spark = next(iter(frames.values())).sparkSession
     return pipeline.evaluate(spark, config, day or _ANY_DAY, sources=sources)
 
 
-def _dated(frame: DataFrame, name: str, day: date | None, model_version: str) -> DataFrame:
+def _mapped(columns: Mapping[str, str], day: date | None) -> dict[str, str]:
+    """The mapping; without a day it says nothing of dates, since all rows are of one."""
+    return {name: of for name, of in columns.items() if day is not None or name != "event_date"}
+
+
+def _candidates(frames: Mapping[str, DataFrame]) -> list[str]:
+    kinds = {"impressions": "served", "scores": "scored"}
+    return [kind for name, kind in kinds.items() if name in frames]
+
+
+def _completed(
+    frames: Mapping[str, DataFrame], day: date | None, model_version: str
+) -> dict[str, DataFrame]:
+    """The frames with what they need not say: the one day that they are of, and the one model."""
+    completed = dict(frames)
     if day is None:
-        frame = frame.withColumn("event_date", F.lit(_ANY_DAY))
-    if name == "impressions" and "model_version" not in frame.columns:
-        frame = frame.withColumn("model_version", F.lit(model_version))
-    return frame
+        for name, rows in frames.items():
+            completed[name] = rows.withColumn("event_date", F.lit(_ANY_DAY))
+    shown = completed.get("impressions")
+    if shown is not None and "model_version" not in shown.columns:
+        completed["impressions"] = shown.withColumn("model_version", F.lit(model_version))
+    return completed

@@ -5,6 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from ranklake.schemas import EVERY_QUERY
+
 Counts = Mapping[str, int]
 
 _INPUT_ROWS = "n_rows"
@@ -29,7 +31,9 @@ def of_queries(
     duplicate. None where candidates of other queries are among them.
     """
     everything = [
-        row for row in sums.to_pylist() if row["model_version"] == model and row["slice"] == "all"
+        row
+        for row in sums.to_pylist()
+        if row["model_version"] == model and row["slice"] == EVERY_QUERY
     ]
     queries = [row for row in everything if row["label"] is None]
     n_queries = _total(queries, "n_queries")

@@ -10,9 +10,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
-# The hash comes first: comparing 64 bits keeps shuffle and sort cheap. Strings are compared only
-# where two hashes are equal.
-_QUERY_KEYS = ("query_hash", "model_version", "query_id")
+from ranklake.schemas import QUERY_KEYS
+
+_QUERY_VALUES = ("n_candidates", "n_rows", "bucket", "slice_id", "min_slice_id")
 
 
 def by_position(candidates: DataFrame) -> DataFrame:
@@ -32,7 +32,7 @@ def items(
     n_rows    candidate rows of the item; 0 for a labelled item that was no candidate
     score     the best of them; null when never scored
     <gains>   the largest gain of each label, 0 without one
-    bucket, slice_id, has_mixed_slices
+    bucket, slice_id, min_slice_id
               of the query; null on rows of `labels`, and of scored candidates, which know them by
               `queries`: one row (without an item) per query of a scored model
     """
@@ -41,15 +41,17 @@ def items(
     )
     if queries is not None:
         rows = rows.unionByName(queries.withColumn("n_rows", F.lit(0)), allowMissingColumns=True)
+    # Rows of `queries` bring the range of slice_id, rows of candidates a single one.
+    smallest = F.col("slice_id") if queries is None else F.coalesce("min_slice_id", "slice_id")
     return (
         rows.repartition("query_hash")  # the one shuffle: all that follows reuses it
-        .groupBy(*_QUERY_KEYS, "item_id")
+        .groupBy(*QUERY_KEYS, "item_id")
         .agg(
             F.sum("n_rows").cast("int").alias("n_rows"),
             F.max("score").alias("score"),
             F.max("bucket").alias("bucket"),
             F.max("slice_id").alias("slice_id"),
-            F.min("slice_id").alias("min_slice_id"),
+            F.min(smallest).alias("min_slice_id"),
             *[F.coalesce(F.max(gain), F.lit(0.0)).alias(gain) for gain in gains],
         )
     )
@@ -72,7 +74,7 @@ def numbered(items: DataFrame, *, gains: Sequence[str]) -> DataFrame:
     up_to_here = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     next_is_candidate = F.lead(is_candidate, 1, False).over(order)
     ranked = items.select(
-        *_QUERY_KEYS,
+        *QUERY_KEYS,
         "item_id",
         *gains,
         F.when(is_candidate, F.row_number().over(order)).alias("rank"),
@@ -101,20 +103,8 @@ def ranked(numbered: DataFrame, *, labels: Sequence[tuple[str, str]]) -> DataFra
     rank, n_candidates, n_rows, bucket, slice_id, min_slice_id as `numbered`.
     `labels` pairs each label with its column of gains.
     """
-    each = F.explode(
-        F.array(
-            *[
-                F.struct(F.lit(name).alias("label"), F.col(gain).alias("gain"))
-                for name, gain in labels
-            ]
-        )
-    )
     speaks_for_query = F.col("n_candidates").isNotNull() | F.col("item_id").isNull()
-    hits = (
-        numbered.withColumn("each", each)
-        .select(*_QUERY_KEYS, "item_id", "rank", *_QUERY_VALUES, "each.label", "each.gain")
-        .where((F.col("gain") > 0) | speaks_for_query)
-    )
+    hits = _by_label(numbered, labels).where((F.col("gain") > 0) | speaks_for_query)
     per_label = _per_query("label")
     is_relevant = (F.col("gain") > 0).cast("int")
     by_rank = per_label.orderBy(F.col("rank").asc_nulls_last(), F.col("item_id").desc())
@@ -132,11 +122,18 @@ def ranked(numbered: DataFrame, *, labels: Sequence[tuple[str, str]]) -> DataFra
     )
 
 
-_QUERY_VALUES = ("n_candidates", "n_rows", "bucket", "slice_id", "min_slice_id")
+def _by_label(numbered: DataFrame, labels: Sequence[tuple[str, str]]) -> DataFrame:
+    """One row per row of `numbered` and label, with the gain of that label alone."""
+    gains = [
+        F.struct(F.lit(name).alias("label"), F.col(gain).alias("gain")) for name, gain in labels
+    ]
+    return numbered.withColumn("each", F.explode(F.array(*gains))).select(
+        *QUERY_KEYS, "item_id", "rank", *_QUERY_VALUES, "each.label", "each.gain"
+    )
 
 
 def _per_query(*more: str) -> WindowSpec:
-    return Window.partitionBy(*_QUERY_KEYS, *more)
+    return Window.partitionBy(*QUERY_KEYS, *more)
 
 
 def _any_relevant(gains: Sequence[str]) -> Column:

@@ -16,10 +16,8 @@ from pyspark.sql import functions as F
 from ranklake import schemas
 from ranklake.config import Input, Lake
 from ranklake.errors import ContractError, NoInputError
+from ranklake.schemas import IS_WANTED
 from ranklake.schemas.conform import cast_to, type_problem
-
-IS_WANTED = "is_wanted"
-"""Whether the input's `where` keeps the row: rows it leaves out are counted, then dropped."""
 
 _TIMES = {"impressions": "event_ts", "clicks": "click_ts", "conversions": "conversion_ts"}
 _LATEST = {"clicks": timedelta(days=1), "conversions": timedelta(days=30)}

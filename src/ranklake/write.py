@@ -137,10 +137,10 @@ def _column_clause(column: schemas.Column, *, nullable: bool) -> str:
 
 
 def quoted(text: str) -> str:
-    """The text as a SQL string literal.
+    r"""The text as a SQL string literal.
 
     >>> print(quoted("the user's"))
-    'the user\\\\'s'
+    'the user\'s'
     """
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

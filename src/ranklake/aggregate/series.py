@@ -14,7 +14,16 @@ from ranklake.metrics import Denominator, Measure, Population
 Array = npt.NDArray[Any]
 Key = tuple[str, str | None, str, str]
 _KEY = ("model_version", "label", "slice", "slice_value")
-_FINGERPRINT = "fingerprint"
+FINGERPRINT = "fingerprint"
+
+
+def shown_column(k: int) -> str:
+    """The column of Σ min(k, n): the items shown in the first k.
+
+    >>> shown_column(10)
+    'n_shown_at_10'
+    """
+    return f"n_shown_at_{k}"
 
 
 class Series(NamedTuple):
@@ -47,7 +56,7 @@ class Sums:
         if metric.denominator is Denominator.SLOTS:
             return k * self["n_queries"]
         if metric.denominator is Denominator.SHOWN:
-            return self[f"n_shown_at_{k}"]
+            return self[shown_column(k)]
         return self["n_queries" if population is Population.ALL else "n_with_relevant"]
 
     def of_measure(self, measure: Measure) -> Iterator[Series]:
@@ -60,7 +69,7 @@ class Sums:
     def of_counts(self) -> Iterator[Series]:
         """The queries themselves, and what a query holds on average."""
         n_queries, n_defined = self["n_queries"], self["n_with_relevant"]
-        fingerprint = self.arrays.get(_FINGERPRINT, np.zeros(self.n_buckets, dtype=np.int64))
+        fingerprint = self.arrays.get(FINGERPRINT, np.zeros(self.n_buckets, dtype=np.int64))
         yield Series("n_queries", 0, Population.ALL, n_queries, n_queries, fingerprint)
         yield Series("n_queries", 0, Population.WITH_RELEVANT, n_defined, n_defined)
         yield Series("n_candidates", 0, Population.ALL, self["n_candidates"], n_queries)

@@ -13,14 +13,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ranklake.errors import ContractError
+from ranklake.schemas import EVERY_QUERY, NO_VALUE, RARE_VALUE
+from ranklake.schemas import SliceLists
 
-ALL = "all"
-OTHER = "__other__"
-NULL = "__null__"
 MAX_COMBINATIONS = 100_000
-
-SliceLists = Mapping[str, tuple[str, ...] | None]
-"""The fixed values of each slice column; None: every value has numbers of its own."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +32,7 @@ class Dictionary:
 
 
 def bucketed(rows: DataFrame, *, n_buckets: int) -> DataFrame:
-    """The rows with the cluster of their user; a query of an unknown user is a cluster of its own."""
+    """The rows with bucket: the cluster of their user, or of the query alone without a user."""
     known = [F.col("user_id")] if "user_id" in rows.columns else []
     cluster = F.xxhash64(F.coalesce(*known, F.col("query_id")))
     return rows.withColumn("bucket", F.pmod(cluster, F.lit(n_buckets)).cast("int"))
@@ -52,7 +48,7 @@ def sliced(rows: DataFrame, *, slice_lists: SliceLists) -> DataFrame:
 
 
 def folded(rows: DataFrame, *, slice_lists: SliceLists) -> DataFrame:
-    """The rows with each slice value as it is published: null and rare values have names of their own."""
+    """The rows with each slice value as it is published: null and rare values under other names."""
     values = {column: _folded(column, kept) for column, kept in slice_lists.items()}
     return rows.withColumns(values) if values else rows
 
@@ -99,7 +95,7 @@ def dictionary(
         {"slice_id": row["slice_id"], "slice": name, "slice_value": value}
         for row in combined
         for name, value in [
-            (ALL, ALL),
+            (EVERY_QUERY, EVERY_QUERY),
             *((",".join(group), ",".join(row[column] for column in group)) for group in groups),
         ]
     ]
@@ -118,10 +114,10 @@ _MEMBERSHIPS = pa.schema(
 
 
 def _folded(column: str, kept: tuple[str, ...] | None) -> Column:
-    value = F.coalesce(F.col(column), F.lit(NULL))
+    value = F.coalesce(F.col(column), F.lit(NO_VALUE))
     if kept is None:
         return value
-    return F.when(value.isin([*kept, NULL]), value).otherwise(F.lit(OTHER))
+    return F.when(value.isin([*kept, NO_VALUE]), value).otherwise(F.lit(RARE_VALUE))
 
 
 def _refuse_ambiguous(found: Sequence[Mapping[str, Any]], groups: Sequence[Sequence[str]]) -> None:

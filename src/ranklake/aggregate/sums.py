@@ -5,19 +5,10 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-FINGERPRINT = "fingerprint"
-COUNTS = ("n_queries", "n_candidates", "n_mixed_slices")
+from ranklake.aggregate.series import FINGERPRINT, shown_column
+
 _KEYS = ("model_version", "label", "slice", "slice_value", "bucket")
 _FINE_KEYS = ("model_version", "label", "bucket", "slice_id")
-
-
-def shown_column(k: int) -> str:
-    """The column of Σ min(k, n): the items shown in the first k.
-
-    >>> shown_column(10)
-    'n_shown_at_10'
-    """
-    return f"n_shown_at_{k}"
 
 
 def query_sums(queries: DataFrame, *, ks: Sequence[int]) -> DataFrame:

@@ -3,8 +3,8 @@
 import typer
 
 from ranklake.cli import options
+from ranklake.cli.configured import configured
 from ranklake.cli.dates import dates
-from ranklake.config import load
 
 
 def check(
@@ -14,7 +14,7 @@ def check(
 ) -> None:
     """Validate the configuration, the inputs' schemas and, with --date, that the day is there."""
     days = dates(date) if date else []
-    loaded = load(config or (), settings or ())
+    loaded = configured(config, settings)
     typer.echo(f"configuration: ok (evaluation {loaded.evaluation!r})")
     from ranklake import pipeline, session
 

@@ -5,10 +5,9 @@ from typing import Annotated
 import typer
 
 from ranklake.cli import options
+from ranklake.cli.configured import configured
 from ranklake.cli.dates import dates
 from ranklake.cli.progress import progress
-from ranklake.config import load
-from ranklake.errors import ConfigError
 
 
 def evaluate(
@@ -31,9 +30,7 @@ def evaluate(
     [dim]ranklake evaluate --config conf/prod.toml --date 2026-01-01[/dim]
     """
     days = dates(date)
-    loaded = load(config or (), settings or ())
-    if not loaded.lake.is_given:
-        raise ConfigError("lake: give lake.path (a directory) or lake.catalog_schema")
+    loaded = configured(config, settings, needs_lake=True)
     from ranklake import pipeline, session
 
     spark = session.session()

@@ -3,17 +3,14 @@
 import typer
 
 from ranklake.cli import options
-from ranklake.config import load
-from ranklake.errors import ConfigError
+from ranklake.cli.configured import configured
 
 
 def init(
     config: options.Config = None, settings: options.Set = None, quiet: options.Quiet = False
 ) -> None:
     """Create the tables of the evaluation, and add new columns. Running it again does nothing."""
-    loaded = load(config or (), settings or ())
-    if not loaded.lake.is_given:
-        raise ConfigError("lake: give lake.path (a directory) or lake.catalog_schema")
+    loaded = configured(config, settings, needs_lake=True)
     from ranklake import session, write
     from ranklake.pipeline.publish import lake_tables
 

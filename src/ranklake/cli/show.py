@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 import typer
 from rich.console import Console
 
-from ranklake import metrics
+from ranklake import metrics, schemas
 from ranklake.cli import options
+from ranklake.cli.configured import configured
 from ranklake.cli.dates import dates
 from ranklake.cli.sheet import Row, in_order, sentence, sheet
-from ranklake.config import load, near_miss
-from ranklake.errors import ConfigError, NoInputError
+from ranklake.errors import ConfigError, NoInputError, near_miss
 from ranklake.lake import Lake
 
 _UNLIMITED = 10_000
@@ -61,7 +61,7 @@ def show(
     """
     stored = Lake(lake or _directory(config, settings))
     rows = _published(stored, dates(date) if date else None, model_version)
-    rows = _narrowed(rows, "slice", slices or ([] if everything else ["all"]))
+    rows = _narrowed(rows, "slice", slices or ([] if everything else [schemas.EVERY_QUERY]))
     rows = _narrowed(rows, "label", label)
     rows = _narrowed(rows, "metric", [_canonical(name) for name in metric or ()])
     rows = _narrowed(rows, "k", k)
@@ -71,9 +71,9 @@ def show(
 
 
 def _directory(config: options.Config, settings: options.Set) -> str:
-    place = load(config or (), settings or ()).lake
+    place = configured(config, settings).lake
     if place.catalog_schema:
-        name = place.sql_name("metrics")
+        name = place.sql_name(schemas.METRICS.name)
         raise ConfigError(
             f"lake.catalog_schema: show reads a directory, not a catalog; on Spark say:"
             f" SELECT * FROM {name} WHERE slice = 'all'"

@@ -3,12 +3,10 @@
 from ranklake.config.definitions import definition_hash, definitions, redefinitions
 from ranklake.config.load import BASE, config_hash, load, of_values
 from ranklake.config.model import EvalConfig, Input, Inputs, Lake, Slices
-from ranklake.config.values import EventKind, near_miss
 
 __all__ = [
     "BASE",
     "EvalConfig",
-    "EventKind",
     "Input",
     "Inputs",
     "Lake",
@@ -17,7 +15,6 @@ __all__ = [
     "definition_hash",
     "definitions",
     "load",
-    "near_miss",
     "of_values",
     "redefinitions",
 ]

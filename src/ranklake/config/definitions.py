@@ -5,18 +5,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ranklake import metrics
+from ranklake import metrics, schemas
 from ranklake.config.model import EvalConfig
-
-SliceLists = Mapping[str, tuple[str, ...] | None]
-"""The fixed values of each slice column; None: every value has a row of its own."""
 
 _ORDER = (
     "score desc, unscored last, item_id desc by UTF-8 bytes; duplicates: the best-ranked counts"
 )
 
 
-def definitions(config: EvalConfig, slice_lists: SliceLists) -> dict[str, Any]:
+def definitions(config: EvalConfig, slice_lists: schemas.SliceLists) -> dict[str, Any]:
     """Everything that a number of this evaluation depends on, save the data and who ranked it.
 
     Not in it: the candidates' source, paths, engine. A ranking by position and one by score
@@ -36,7 +33,7 @@ def definitions(config: EvalConfig, slice_lists: SliceLists) -> dict[str, Any]:
 
 def definition_hash(defined: Mapping[str, Any], series: Mapping[str, Any]) -> str:
     """16 hex digits for one series: equal exactly where two numbers mean the same."""
-    columns = [] if series["slice"] == "all" else series["slice"].split(",")
+    columns = [] if series["slice"] == schemas.EVERY_QUERY else series["slice"].split(",")
     part = {
         **{key: defined[key] for key in ("zone", "n_buckets", "unshown_clicks", "order")},
         "label": defined["labels"][series["label"]],

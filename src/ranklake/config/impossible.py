@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ranklake import metrics, schemas
-from ranklake.config.values import NAME, NAME_IN_WORDS, near_miss
+from ranklake.config.values import NAME, NAME_IN_WORDS
+from ranklake.errors import near_miss
 
 if TYPE_CHECKING:
     from ranklake.config.model import EvalConfig, Input, Lake, Slices
@@ -21,8 +22,11 @@ _CREDENTIAL_IN_URL = re.compile(r"://[^/@]*:[^/@]*@")
 _NO_CREDENTIAL = (
     "expected in the environment or in Spark's own configuration, as runs stores this one"
 )
-_RESERVED_SLICES = ("all", "is_wanted", "min_slice_id", "query_hash", "slice_id")
-_RESERVED_VALUES = ("__null__", "__other__")
+_RESERVED_SLICES = (
+    *(schemas.EVERY_QUERY, schemas.IS_WANTED, "min_slice_id", "slice_id"),
+    *schemas.QUERY_KEYS,
+)
+_RESERVED_VALUES = (schemas.NO_VALUE, schemas.RARE_VALUE)
 
 
 def problems_of(config: EvalConfig) -> Iterator[Problem]:

@@ -12,8 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ranklake.config.model import EvalConfig
-from ranklake.config.values import near_miss
-from ranklake.errors import ConfigError
+from ranklake.errors import ConfigError, near_miss
 
 BASE = Path("conf/base.toml")
 """Read first where it exists. It holds the defaults, so a run without it means the same."""

@@ -14,6 +14,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from ranklake import metrics
 from ranklake.config.impossible import Problem, problems_of
 from ranklake.config.values import (
+    EVENTS,
     Cutoff,
     Distinct,
     DistinctSome,
@@ -28,11 +29,7 @@ from ranklake.config.values import (
 Gains = Mapping[str, float]
 """What one event of each kind is worth."""
 
-_GAINS: dict[str, Gains] = {
-    "click": {"click": 1.0},
-    "conversion": {"conversion": 1.0},
-    "judgment": {"judgment": 1.0},
-}
+_GAINS: dict[str, Gains] = {kind: {kind: 1.0} for kind in EVENTS}
 
 
 class _Strict(BaseModel):

@@ -1,31 +1,20 @@
 """The configuration's single values: their types, and in plain words what is wrong with one."""
 
-import difflib
 import re
 from collections import Counter
-from collections.abc import Iterable
 from typing import Annotated, TypeVar
 from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import AfterValidator, Field
 
 from ranklake import metrics
+from ranklake.errors import near_miss
 
 T = TypeVar("T")
 
 EVENTS = ("click", "conversion", "judgment")
 NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
 NAME_IN_WORDS = "letters, digits and _, no digit first, 64 at most"
-
-
-def near_miss(name: str, known: Iterable[str]) -> str:
-    """A hint for a misspelt name, to end a sentence with; or nothing.
-
-    >>> near_miss("impresions", ["impressions", "clicks"])
-    "; did you mean 'impressions'?"
-    """
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def spelled(pattern: str, in_words: str) -> AfterValidator:

@@ -8,18 +8,10 @@ The hits are what rank.ranked leaves of one (model, query, label):
     n_relevant   relevant items of the query
 """
 
-from dataclasses import dataclass
-
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 
-def ratio(part: Column, whole: Column) -> Column:
-    """The only division of metrics: null over zero, under ANSI too."""
-    return part / F.nullif(whole, F.lit(0.0))
-
-
-@dataclass(frozen=True)
 class Atoms:
     """The vocabulary of `Metric.column`. k = 0 means no cut-off."""
 
@@ -66,8 +58,8 @@ class Atoms:
         return F.when(self.relevant() > 0, value)
 
     def ratio(self, part: Column, whole: Column) -> Column:
-        """part / whole; null over zero."""
-        return ratio(part, whole)
+        """part / whole, where the whole may be zero: then null, under ANSI too."""
+        return part / F.nullif(whole, F.lit(0.0))
 
 
 def _sum_where(condition: Column, value: Column) -> Column:

@@ -5,9 +5,9 @@ linear, the discount is log2(rank + 1). A metric that is undefined for a query i
 In the formulas: h = relevant candidates within the first k, G = the relevant items of the query.
 """
 
-import difflib
 import math
 
+from ranklake.errors import near_miss
 from ranklake.metrics.metric import Denominator, Metric, Population
 from ranklake.metrics.ranking import Ranking, dcg, first
 
@@ -215,6 +215,5 @@ def metric(name: str) -> Metric:
     if found:
         return found[0]
     names = [m.name for m in METRICS]
-    near = difflib.get_close_matches(name.lower(), names, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = near_miss(name.lower(), names)
     raise KeyError(f"unknown metric {name!r}, known are {', '.join(names)}{hint}")

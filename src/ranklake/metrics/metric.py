@@ -69,11 +69,6 @@ class Metric:
         return self.sums_of or self.name
 
     @property
-    def is_per_query(self) -> bool:
-        """Whether one query has a value: then query_metrics has a column for it."""
-        return not self.sums_of
-
-    @property
     def served_only(self) -> bool:
         """Whether it needs to know which candidates were shown."""
         return self.denominator is Denominator.SHOWN

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from ranklake import clean, read, schemas
 from ranklake import config as configuration
 from ranklake.aggregate import series, sums
-from ranklake.aggregate.slices import Dictionary, SliceLists, identified
+from ranklake.aggregate.slices import Dictionary, identified
 from ranklake.config import EvalConfig
 from ranklake.errors import ConfigError
 from ranklake.estimate import estimated
@@ -111,7 +111,7 @@ def _evaluated(
 
 def _defined(
     spark: SparkSession, config: EvalConfig, run: Run, day: Day, *, redefine: bool
-) -> tuple[SliceLists, Dictionary]:
+) -> tuple[schemas.SliceLists, Dictionary]:
     """The slices of the run, now that what its numbers mean is known and agrees with the lake."""
     recorded = read.recorded_definitions(spark, config.lake) if config.lake.is_given else {}
     asking = clean.cleaned(day.rows[day.base])

@@ -87,6 +87,7 @@ def _orphans(day: Day, frames: Frames, queries: DataFrame) -> list[dict[str, Any
 def _unmatched(name: str, events: DataFrame, frames: Frames, queries: DataFrame) -> DataFrame:
     """One row per event without a query (or delivery) in the log: the input's name."""
     key = "query_id" if "query_id" in events.columns else "impression_id"
-    log = frames.impressions if key == "impression_id" and frames.impressions else queries
+    deliveries = frames.impressions
+    log = queries if key == "query_id" or deliveries is None else deliveries
     orphans = events.join(log.select(key), on=[key], how="left_anti")
     return orphans.select(F.lit(name).alias("name"))

@@ -12,6 +12,7 @@ from ranklake.aggregate import slices
 from ranklake.config import EvalConfig
 from ranklake.metrics import Measure
 from ranklake.pipeline.inputs import Day
+from ranklake.schemas import QUERY_KEYS, SliceLists
 
 MAX_BROADCAST_LABELS = 20_000_000
 """More labels than that, and the hashes of their queries are not sent to every executor."""
@@ -71,7 +72,7 @@ class Frames:
         return _union(frames)
 
     def _distinct(self, candidates: DataFrame) -> DataFrame:
-        keys = [*count.QUERY_KEYS, "item_id"]
+        keys = [*QUERY_KEYS, "item_id"]
         return (
             candidates.select(*keys)
             if self.config.unique_key
@@ -105,9 +106,7 @@ class Frames:
         return self.measured(measures).unionByName(unranked)
 
 
-def frames_of(
-    day: Day, config: EvalConfig, slice_lists: Mapping[str, tuple[str, ...] | None]
-) -> Frames:
+def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
     """The day's frames."""
     rows = {
         name: clean.cleaned(frame, unknown_users=config.unknown_users)
@@ -143,9 +142,7 @@ def frames_of(
     )
 
 
-def _identified(
-    rows: DataFrame, config: EvalConfig, slice_lists: Mapping[str, tuple[str, ...] | None]
-) -> DataFrame:
+def _identified(rows: DataFrame, config: EvalConfig, slice_lists: SliceLists) -> DataFrame:
     return (
         rows.transform(count.hashed)
         .transform(slices.bucketed, n_buckets=config.n_buckets)
@@ -154,7 +151,7 @@ def _identified(
 
 
 def _keys_and_score(candidates: DataFrame, *more: str) -> DataFrame:
-    return candidates.select(*count.QUERY_KEYS, "item_id", "score", *more)
+    return candidates.select(*QUERY_KEYS, "item_id", "score", *more)
 
 
 def _of_models(rows: DataFrame, models: Mapping[str, str]) -> DataFrame:
@@ -176,7 +173,7 @@ def _labels(
     gains = {name: config.gains_of(name) for name in config.labels}
     frames = [] if impressions is None else label.judged_on_rows(impressions, gains=gains)
     for name, kind in (("clicks", "click"), ("conversions", "conversion")):
-        if name in rows and any(kind in of_kind for of_kind in gains.values()):
+        if name in rows and any(of_kind.get(kind) for of_kind in gains.values()):
             events = rows[name]
             if impressions is not None:
                 events = label.with_item_keys(events, impressions=impressions)

@@ -199,7 +199,7 @@ def _refuse_empty_labels(
 
 def slices_of(
     rows: DataFrame, config: EvalConfig, recorded: Mapping[str, Sequence[str] | None]
-) -> tuple[slices.SliceLists, slices.Dictionary]:
+) -> tuple[schemas.SliceLists, slices.Dictionary]:
     """The fixed values of each slice column, and the dictionary of the day's slice ids.
 
     The configuration's list comes first, then the list that earlier runs recorded; a column without
@@ -228,7 +228,7 @@ def _tuple(values: Sequence[str] | None) -> tuple[str, ...] | None:
     return tuple(values) if values else None
 
 
-def _combined(rows: DataFrame, lists: slices.SliceLists) -> list[dict[str, Any]]:
+def _combined(rows: DataFrame, lists: schemas.SliceLists) -> list[dict[str, Any]]:
     if not lists:
         return []
     combined = slices.combinations(rows, slice_lists=lists).limit(slices.MAX_COMBINATIONS + 1)
@@ -236,10 +236,10 @@ def _combined(rows: DataFrame, lists: slices.SliceLists) -> list[dict[str, Any]]
 
 
 def _crowded(
-    found: Sequence[Mapping[str, Any]], lists: slices.SliceLists, *, limit: int
+    found: Sequence[Mapping[str, Any]], lists: schemas.SliceLists, *, limit: int
 ) -> list[str]:
     """The open columns with more values than the limit, as far as the combinations tell."""
-    values = {column: {row[column] for row in found} - {slices.NULL} for column in lists}
+    values = {column: {row[column] for row in found} - {schemas.NO_VALUE} for column in lists}
     return [
         column
         for column, kept in lists.items()

@@ -1,4 +1,4 @@
-"""Holding a DataFrame against its table: the declared columns and types, or every problem at once."""
+"""A DataFrame held against its table: the declared columns and types, or every problem at once."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F

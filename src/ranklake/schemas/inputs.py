@@ -33,6 +33,9 @@ IMPRESSIONS = Table(
     ),
 )
 
+ROW_LABELS = {"clicked": "click", "converted": "conversion", "gain": "judgment"}
+"""The labels on the rows of impressions, and the kind of event that each stands for."""
+
 CLICKS = Table(
     name="clicks",
     one_row="one click",

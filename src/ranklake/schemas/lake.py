@@ -5,12 +5,20 @@ Reader version 1 without table features, so that delta-rs, DuckDB and Polars rea
 """
 
 import re
-
-import pyarrow as pa
+from collections.abc import Mapping
 
 from ranklake.schemas.table import Check, Column, Table
 
 PARTITIONS = ("event_date", "model_version")
+
+EVERY_QUERY = "all"
+"""The slice without a condition, and its value."""
+RARE_VALUE = "__other__"
+"""The slice value that stands for all values without numbers of their own."""
+NO_VALUE = "__null__"
+"""The slice value of null."""
+SliceLists = Mapping[str, tuple[str, ...] | None]
+"""The fixed values of each slice column; None: every value has numbers of its own."""
 
 _PARTITION = (
     Column("event_date", "DATE", "the day of the queries, in the configured zone", required=True),
@@ -21,9 +29,7 @@ _LABEL = Column(
     "label", "STRING", "what counts as relevant: click, conversion, judgment", required=True
 )
 
-SERIES = ("slice", "slice_value", "label", "population", "metric", "variant", "k")
-"""What names one number of one model: the key of metric_sums and metrics."""
-
+# What names one number of one model: the key of metric_sums and metrics.
 _SERIES = (
     Column("slice", "STRING", "slice columns joined by a comma; all: no slice", required=True),
     Column(
@@ -64,7 +70,8 @@ QUERY_METRICS = Table(
         Column(
             "has_mixed_slices",
             "BOOLEAN",
-            "whether the query's rows disagree on a slice; the query counts once, where slice_id is largest",
+            "whether the query's rows disagree on a slice; the query counts once, where slice_id is"
+            " largest",
             required=True,
         ),
         Column("n_candidates", "INT", "distinct candidates ranked", required=True),
@@ -107,7 +114,8 @@ METRIC_SUMS = Table(
         Column(
             "fingerprint",
             "ARRAY<BIGINT>",
-            "of metric n_queries: bit_xor of the query ids' xxhash64, per bucket; null for other metrics",
+            "of metric n_queries: bit_xor of the query ids' xxhash64, per bucket; null for other"
+            " metrics",
         ),
         Column(
             "definition_hash",
@@ -217,7 +225,8 @@ QUALITY = Table(
 
 RUNS = Table(
     name="runs",
-    one_row="one step of one attempt for one model: STARTED first, then SUCCESS, FAILED or REJECTED",
+    one_row="one step of one attempt for one model: STARTED first, then SUCCESS, FAILED or"
+    " REJECTED",
     columns=(
         Column("event_date", "DATE", "the day of the queries", required=True),
         Column(
@@ -257,29 +266,6 @@ RUNS = Table(
 )
 
 LAKE = (QUERY_METRICS, METRIC_SUMS, METRICS, COMPARISONS, QUALITY, RUNS)
-
-_ARROW = {
-    "STRING": pa.string(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "DOUBLE": pa.float64(),
-    "BOOLEAN": pa.bool_(),
-    "DATE": pa.date32(),
-    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
-    "ARRAY<INT>": pa.list_(pa.int32()),
-    "ARRAY<BIGINT>": pa.list_(pa.int64()),
-    "ARRAY<DOUBLE>": pa.list_(pa.float64()),
-    "MAP<STRING,BIGINT>": pa.map_(pa.string(), pa.int64()),
-    "MAP<STRING,DOUBLE>": pa.map_(pa.string(), pa.float64()),
-}
-
-
-def arrow_schema(table: Table) -> pa.Schema:
-    """The table's Arrow schema, for rows that are made on the driver."""
-    return pa.schema(
-        [pa.field(c.name, _ARROW[c.type], nullable=not c.required) for c in table.columns]
-    )
-
 
 MODEL_VERSION = "[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 

@@ -16,7 +16,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Check:
-    """A condition every row fulfils, in Spark SQL. Delta treats NULL as false: say `x IS NULL OR`."""
+    """A condition of every row, in Spark SQL. Delta treats NULL as false: say `x IS NULL OR`."""
 
     name: str
     condition: str

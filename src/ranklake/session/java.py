@@ -55,7 +55,7 @@ def supported_java() -> Java:
             refused.append(f"{java.version} ({java.home})")
     found = ", ".join(dict.fromkeys(refused)) or "none"
     raise ConfigError(
-        f"Java: found {found}, expected 17 or 21; "
+        f"Java: found {found}, expected {' or '.join(map(str, SUPPORTED))}; "
         "run: pip install 'ranklake[java]', or install openjdk-17"
     )
 

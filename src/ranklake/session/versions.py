@@ -14,7 +14,8 @@ def check_installed(version: str) -> str:
     if OLDEST_INSTALLED <= numbers(version) <= NEWEST_INSTALLED:
         return version
     raise ConfigError(
-        f"pyspark: found {version}, expected 4.0.1 to 4.2.0; run: pip install 'ranklake[spark]'"
+        f"pyspark: found {version}, expected {_dotted(OLDEST_INSTALLED)} to"
+        f" {_dotted(NEWEST_INSTALLED)}; run: pip install 'ranklake[spark]'"
     )
 
 
@@ -31,7 +32,7 @@ def minor(version: str) -> str:
     >>> minor("4.1.3")
     '4.1'
     """
-    return ".".join(str(number) for number in numbers(version)[:2])
+    return _dotted(numbers(version)[:2])
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -41,3 +42,7 @@ def numbers(version: str) -> tuple[int, ...]:
     (4, 2, 0)
     """
     return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))

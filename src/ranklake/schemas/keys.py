@@ -1,0 +1,11 @@
+"""Columns inside the pipeline that several rooms must name alike; no table shows them."""
+
+IS_WANTED = "is_wanted"
+"""Whether the input's `where` keeps the row: rows it leaves out are counted, then dropped."""
+
+ITEM = ("query_id", "item_id")
+
+QUERY = ("query_hash", "query_id")
+QUERY_KEYS = ("query_hash", "model_version", "query_id")
+"""One ranking. The hash comes first: comparing 64 bits keeps shuffle and sort cheap, and strings
+are compared only where two hashes are equal."""
