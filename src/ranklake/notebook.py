@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ranklake import pipeline, read
-from ranklake.config import of_values
+from ranklake.config import EvalConfig, of_values
 from ranklake.errors import ConfigError
 from ranklake.pipeline import Evaluation
 
@@ -47,15 +47,22 @@ def evaluate(
     if not frames:
         raise ConfigError("evaluate: give impressions, or scores and judgments")
     config = of_values({"candidates": _candidates(frames), **options})
-    mapping = columns or {}
-    sources = {
-        name: read.mapped(
-            name, rows, columns=_mapped(mapping.get(name, {}), day), slices=config.slices.columns
-        )
-        for name, rows in _completed(frames, day, model_version).items()
-    }
+    sources = _sources(_completed(frames, day, model_version), columns or {}, config, day)
     spark = next(iter(frames.values())).sparkSession
     return pipeline.evaluate(spark, config, day or _ANY_DAY, sources=sources)
+
+
+def _sources(
+    frames: Mapping[str, DataFrame],
+    columns: Mapping[str, Mapping[str, str]],
+    config: EvalConfig,
+    day: date | None,
+) -> dict[str, read.Source]:
+    slices = config.slices.columns
+    return {
+        name: read.mapped(name, rows, columns=_mapped(columns.get(name, {}), day), slices=slices)
+        for name, rows in frames.items()
+    }
 
 
 def _mapped(columns: Mapping[str, str], day: date | None) -> dict[str, str]:

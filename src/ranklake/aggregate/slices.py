@@ -13,8 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ranklake.errors import ContractError
-from ranklake.schemas import EVERY_QUERY, NO_VALUE, RARE_VALUE
-from ranklake.schemas import SliceLists
+from ranklake.schemas import EVERY_QUERY, NO_VALUE, RARE_VALUE, SliceLists
 
 MAX_COMBINATIONS = 100_000
 
