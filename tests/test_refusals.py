@@ -162,6 +162,21 @@ def test_a_malformed_line_of_a_csv_is_an_error_and_not_a_null(
     assert "clicks:" in said
 
 
+def test_a_csv_whose_header_has_another_order_is_refused(
+    spark: SparkSession, log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By position its columns would be taken for each other: silently wrong numbers."""
+    csv = [
+        'inputs.clicks.format="csv"',
+        f'inputs.clicks.path="{log}/clicks.csv"',
+        'inputs.clicks.schema="item_id STRING, query_id STRING"',
+        'inputs.clicks.options.header="true"',
+    ]
+    code, said = run(capsys, log, *csv)
+    assert code == 3, said
+    assert "clicks" in said
+
+
 def test_a_corrupted_file_is_a_contract_error(
     spark: SparkSession, log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -89,8 +89,9 @@ def _loaded(spark: SparkSession, given: Input, version: int | None) -> DataFrame
         reader = reader.option("versionAsOf", version)
     if given.declared_schema:
         reader = reader.schema(given.declared_schema)
-    if given.format in ("csv", "json"):  # the default would turn a bad line into nulls
-        reader = reader.option("mode", "FAILFAST")
+    if given.format in ("csv", "json"):
+        # The defaults turn a bad line into nulls, and take a header in another order for ours.
+        reader = reader.option("mode", "FAILFAST").option("enforceSchema", False)
     if given.path:
         return reader.format(given.format).load(given.path)
     return reader.table(given.sql_name)
