@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from ranklake.config import EvalConfig, definition_hash, definitions, redefinitions
+from ranklake.config import (
+    EvalConfig,
+    definition_hash,
+    definitions,
+    merged_definitions,
+    redefinitions,
+)
 
 SLICES = {"device": None, "country": ("BR", "DE")}
 BASE = {
@@ -143,3 +149,14 @@ def test_a_metric_that_came_to_mean_something_else_is_a_redefinition() -> None:
     published["metrics"]["recall"] = {"formula": "h / min(k, |G|)", "null_when": "never"}
     (sentence,) = redefinitions(published, defined())
     assert sentence.startswith('metrics.recall: the tables hold {"formula": "h / min(k, |G|)"')
+
+
+def test_the_lake_remembers_what_a_later_run_left_out() -> None:
+    first = {"zone": "UTC", "labels": {"eng": {"click": 1.0}}, "slices": {"country": ["A"]}}
+    second = {"zone": "UTC", "labels": {"click": {"click": 1.0}}, "slices": {"country": None}}
+    merged = merged_definitions([first, second])
+    assert merged["labels"] == {"eng": {"click": 1.0}, "click": {"click": 1.0}}
+    assert merged["slices"] == {"country": ["A"]}
+    third = {"zone": "UTC", "labels": {"eng": {"conversion": 5.0}}, "slices": {"country": ["C"]}}
+    changed = redefinitions(merged, third)
+    assert [sentence.split(":")[0] for sentence in changed] == ["labels.eng", "slices.country"]

@@ -98,11 +98,28 @@ def test_every_schema_problem_is_told_at_once(
         ),
         (('inputs.impressions.columns.model_version="string(null)"',), 3, "is null in 2 rows"),
         (('candidates=["scored"]',), 3, "scores: the input is not configured"),
+        (('rank_by="position"',), 3, "column 'position' is missing and not mapped"),
+        (('labels=["conversion"]',), 3, "'conversion' has no input: configure conversions"),
+        (('inputs.impressions.columns.score="max(score)"',), 3, "impressions:"),
+        (("inputs.impressions.where=\"query_id = 'z'\"",), 3, "none of 2 rows"),
         (("inputs.clicks.where=\"item_id = 'z'\"",), 7, "allow_empty_labels"),
         (('inputs.impressions.path="nowhere"', 'inputs.clicks.path="gone"'), 3, "nowhere"),
         (("ks=[0]", 'metrics=["recal"]'), 2, "did you mean 'recall'?"),
     ],
-    ids=["cast", "name", "empty", "null", "needs", "no labels", "no table", "config"],
+    ids=[
+        *(
+            "cast",
+            "name",
+            "empty",
+            "null",
+            "needs",
+            "no order",
+            "no label",
+            "aggregate",
+            "unusable",
+        ),
+        *("no labels", "no table", "config"),
+    ],
 )
 def test_each_refusal_has_its_exit_code(
     spark: SparkSession,
@@ -114,6 +131,20 @@ def test_each_refusal_has_its_exit_code(
 ) -> None:
     found, said = run(capsys, log, *settings)
     assert (found, words in said) == (code, True), said
+
+
+def test_two_models_may_not_be_published_as_one(
+    spark: SparkSession, log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_item = "if(item_id = 'a', 'old', 'v2')"
+    code, said = run(
+        capsys,
+        log,
+        f'inputs.impressions.columns.model_version="{by_item}"',
+        'models={"old" = "v2"}',
+    )
+    assert code == 3
+    assert "would both be 'v2'" in said
 
 
 def test_a_missing_day_names_the_days_that_there_are(

@@ -284,6 +284,23 @@ def test_judgments_say_which_queries_there_are(spark: SparkSession) -> None:
     assert value(found.metrics, "precision", 1, label="judgment") == pytest.approx((1 + 0 + 0) / 3)
 
 
+def test_a_label_that_is_no_number_counts_for_nothing_and_is_counted(spark: SparkSession) -> None:
+    nan, inf = float("nan"), float("inf")
+    graded = table(
+        spark,
+        "impressions",
+        {"item_id": "a", "score": 4.0, "gain": nan},
+        {"item_id": "b", "score": 3.0, "gain": inf},
+        {"item_id": "c", "score": 2.0, "gain": 1.0},
+        {"item_id": "d", "score": 1.0, "gain": None},
+    )
+    found = evaluate(graded, labels=["judgment"], ks=[3], metrics=["recall", "ndcg"])
+    assert value(found.metrics, "recall", 3, label="judgment", column="num") == 1
+    assert value(found.metrics, "ndcg", 3, label="judgment") == pytest.approx(1 / math.log2(4))
+    quality = {row["name"]: row["value"] for row in found.quality.to_pylist()}
+    assert quality["impressions.bad_gain"] == 2
+
+
 def test_slices_and_crosses(spark: SparkSession) -> None:
     """Rare values go to __other__, null has a name, and a query's values are its own."""
     shown = impressions(

@@ -30,9 +30,9 @@ def audited(
         findings["null_position"] = wanted & F.col("position").isNull()
     if "user_id" in has:
         findings["unknown_user"] = wanted & _is_unknown_user(unknown_users)
-    for column in ROW_LABELS:
-        if column in has:
-            findings[f"labelled_{column}"] = wanted & (F.col(column) > 0)
+    for column in has.intersection(ROW_LABELS):
+        findings[f"bad_{column}"] = wanted & F.col(column).isNotNull() & ~_is_finite(column)
+        findings[f"labelled_{column}"] = wanted & _is_finite(column) & (F.col(column) > 0)
     counts = [F.count_if(condition).alias(name) for name, condition in findings.items()]
     model = F.col("model_version") if "model_version" in has else F.lit(None).cast("string")
     return rows.groupBy(model.alias("model_version")).agg(
@@ -41,14 +41,17 @@ def audited(
 
 
 def cleaned(rows: DataFrame, *, unknown_users: Sequence[str] = ()) -> DataFrame:
-    """The rows that `where` keeps and whose keys are there; a score that is no number is null.
+    """The rows that `where` keeps and whose keys are there.
 
-    user_id is there and null for unknown users.
+    A score that is no number is null, and so is a label that is no number or infinite; user_id is
+    null for unknown users.
     """
     kept = rows.where(F.col(IS_WANTED) & _is_usable(rows.columns)).drop(IS_WANTED)
     changes = {}
     if "score" in rows.columns:
         changes["score"] = F.when(~F.isnan("score"), F.col("score"))
+    for column in set(rows.columns).intersection(ROW_LABELS):
+        changes[column] = F.when(_is_finite(column), F.col(column))
     if "user_id" in rows.columns:
         changes["user_id"] = F.when(~_is_unknown_user(unknown_users), F.col("user_id"))
     return kept.withColumns(changes) if changes else kept
@@ -57,6 +60,11 @@ def cleaned(rows: DataFrame, *, unknown_users: Sequence[str] = ()) -> DataFrame:
 def _is_empty(key: str) -> Column:
     """Whether the key is null or an empty string: it names nothing."""
     return F.coalesce(F.col(key) == "", F.lit(True))
+
+
+def _is_finite(column: str) -> Column:
+    """Whether the value is a number that can be added up; null for null."""
+    return ~F.isnan(column) & (F.abs(column) < F.lit(float("inf")))
 
 
 def _is_unknown_user(unknown_users: Sequence[str]) -> Column:

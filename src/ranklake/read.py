@@ -1,9 +1,7 @@
 """Inputs → conformed frames of one date. The only reads of the logs."""
 
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -14,7 +12,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ranklake import schemas
-from ranklake.config import Input, Lake
+from ranklake.complaints import data_errors, first_line
+from ranklake.config import Input, Lake, merged_definitions
 from ranklake.errors import ContractError, NoInputError
 from ranklake.schemas import IS_WANTED
 from ranklake.schemas.conform import cast_to, type_problem
@@ -100,7 +99,7 @@ def _loaded(spark: SparkSession, given: Input, version: int | None) -> DataFrame
 def _unreadable(error: PySparkException) -> str:
     if (error.getCondition() or "").startswith(_MISSING):
         return "there is no such table"
-    return f"cannot be read: {_first_line(error)}"
+    return f"cannot be read: {first_line(error)}"
 
 
 _MISSING = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING")
@@ -151,7 +150,10 @@ def mapped(
     problems += [problem] if problem else []
     if problems:
         raise ContractError([f"{name}: {place}: {problem}" for problem in problems])
-    return Source(table, raw.select(*selected, wanted.alias(IS_WANTED)), place)
+    try:
+        return Source(table, raw.select(*selected, wanted.alias(IS_WANTED)), place)
+    except AnalysisException as error:  # each may do alone what they may not do together
+        raise ContractError(f"{name}: {place}: {first_line(error)}") from error
 
 
 def _with_slices(name: str, slices: Sequence[str]) -> schemas.Table:
@@ -170,7 +172,7 @@ def _expression_problem(
     try:
         found = raw.select(value).schema[0].dataType
     except AnalysisException as error:
-        return f"column {column.name!r}: {_first_line(error)}"
+        return f"column {column.name!r}: {first_line(error)}"
     return None if is_slice else type_problem(column, found)
 
 
@@ -178,7 +180,7 @@ def _where_problem(raw: DataFrame, where: str | None, wanted: Column) -> str | N
     try:
         raw.select(wanted).schema  # noqa: B018  Connect resolves a frame only when it is looked at
     except AnalysisException as error:
-        return f"where {where!r}: {_first_line(error)}"
+        return f"where {where!r}: {first_line(error)}"
     return None
 
 
@@ -251,42 +253,14 @@ def missing_day(source: Source, day: date, *, zone: str) -> NoInputError:
 
 
 def recorded_definitions(spark: SparkSession, lake: Lake) -> dict[str, Any]:
-    """What the numbers of the lake's newest successful run mean; empty where there is none."""
+    """What the lake's numbers mean: the newest definition of each label, metric and slice.
+
+    Empty where no run has succeeded yet.
+    """
     runs = spark.table(lake.sql_name(schemas.RUNS.name)).where(F.col("status") == "SUCCESS")
-    newest = runs.orderBy(F.col("finished_at").desc()).select("definitions").first()
-    return {} if newest is None else dict(json.loads(newest["definitions"]))
-
-
-@contextmanager
-def data_errors(what: str) -> Iterator[None]:
-    """Turns Spark's complaint about a value or a file into a ContractError that names the input."""
-    try:
-        yield
-    except Exception as error:  # some of them reach Python as a bare Java error
-        problems = [text for text in _complaints(error) if text[1:].startswith(_DATA_CONDITIONS)]
-        if not problems:
-            raise
-        raise ContractError([f"{what}: {problem}" for problem in problems]) from error
-
-
-_DATA_CONDITIONS = (
-    "CANNOT_PARSE",
-    "CAST_",
-    "DATETIME_",
-    "DIVIDE_BY",
-    "FAILED_READ_FILE",
-    "INVALID_",
-    "MALFORMED_",
-    "NUMERIC_",
-    "USER_RAISED_EXCEPTION",
-)
-
-
-def _complaints(error: Exception) -> list[str]:
-    """What Spark says under an error condition, each once: `[CONDITION] sentence`."""
-    found = re.findall(r"\[[A-Z][A-Z_]+[A-Z](?:\.[A-Z_]+)?\] [^\n]*", str(error))
-    return list(dict.fromkeys(text.split(" SQLSTATE:")[0].strip() for text in found))
-
-
-def _first_line(error: PySparkException) -> str:
-    return str(error).split("\n", 1)[0].strip()
+    newest_last = (
+        runs.groupBy("definitions")
+        .agg(F.max("finished_at").alias("finished_at"))
+        .orderBy("finished_at")
+    )
+    return merged_definitions(json.loads(row["definitions"]) for row in newest_last.collect())

@@ -1,6 +1,11 @@
 """The configuration of an evaluation: TOML files merged left to right, then --set, then checked."""
 
-from ranklake.config.definitions import definition_hash, definitions, redefinitions
+from ranklake.config.definitions import (
+    definition_hash,
+    definitions,
+    merged_definitions,
+    redefinitions,
+)
 from ranklake.config.load import BASE, config_hash, load, of_values
 from ranklake.config.model import EvalConfig, Input, Inputs, Lake, Slices
 
@@ -15,6 +20,7 @@ __all__ = [
     "definition_hash",
     "definitions",
     "load",
+    "merged_definitions",
     "of_values",
     "redefinitions",
 ]

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ranklake import metrics, schemas
@@ -66,6 +66,22 @@ def redefinitions(published: Mapping[str, Any], defined: Mapping[str, Any]) -> l
             if json.dumps(old, sort_keys=True) != json.dumps(new, sort_keys=True)
         ]
     return sentences
+
+
+def merged_definitions(oldest_first: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The newest definition of each thing that any of them defines.
+
+    A run without a slice or a label must not make the lake forget what it meant.
+    """
+    merged: dict[str, Any] = {}
+    for defined in oldest_first:
+        for key, value in defined.items():
+            if not isinstance(value, Mapping):
+                merged[key] = value
+                continue
+            known = merged.setdefault(key, {})
+            known |= {name: of for name, of in value.items() if of is not None or name not in known}
+    return merged
 
 
 def _words(metric: metrics.Metric) -> dict[str, str]:

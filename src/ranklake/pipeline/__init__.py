@@ -16,13 +16,15 @@ from ranklake import clean, read, schemas
 from ranklake import config as configuration
 from ranklake.aggregate import series, sums
 from ranklake.aggregate.slices import Dictionary, identified
+from ranklake.complaints import data_errors
 from ranklake.config import EvalConfig
 from ranklake.errors import ConfigError
 from ranklake.estimate import estimated
 from ranklake.metrics import measures_of, per_query_measures
 from ranklake.pipeline.checks import checks_of
 from ranklake.pipeline.frames import Frames, frames_of
-from ranklake.pipeline.inputs import Day, check_needs, day_of, slices_of
+from ranklake.pipeline.inputs import Day, day_of, slices_of
+from ranklake.pipeline.needs import check_needs
 from ranklake.pipeline.publish import Publisher, check_tables, lake_tables
 from ranklake.run import Listener, Run, silent
 
@@ -85,20 +87,20 @@ def _evaluated(
         check_needs(config, sources)
         day = day_of(sources, config, run.day, models=models)
         run.models, run.inputs = day.models, _described(sources, day)
-    with run.stage("slices", day.n_rows):
+    with run.stage("slices", day.n_rows), data_errors("inputs"):
         slice_lists, dictionary = _defined(spark, config, run, day, redefine=redefine)
     frames = frames_of(day, config, slice_lists)
     run.plan, run.plan_reason = frames.plan
     publisher = Publisher(spark, config, run) if config.lake.is_given else None
     if publisher:
         publisher.record("STARTED")
-    with run.stage("label, rank, measure", day.n_rows), read.data_errors("inputs"):
+    with run.stage("label, rank, measure", day.n_rows), data_errors("inputs"):
         queries, measured = _measured(frames, config, dictionary, publisher)
         bucket_sums = _bucket_sums(queries, measured, config, dictionary)
     with run.stage("aggregate, estimate"):
         metric_sums = _metric_sums(bucket_sums, frames, day, config, run)
         metrics = estimated(metric_sums, confidence=config.confidence)
-    with run.stage("check"), read.data_errors("inputs"):
+    with run.stage("check"), data_errors("inputs"):
         checks = checks_of(day, frames, queries, bucket_sums, config)
     if publisher:
         with run.stage("publish"):

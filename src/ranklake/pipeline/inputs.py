@@ -1,6 +1,6 @@
 """The inputs of one day, opened and audited: which rows, which models, which slice values."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from ranklake import clean, read, schemas
 from ranklake.aggregate import slices
+from ranklake.complaints import data_errors
 from ranklake.config import EvalConfig
 from ranklake.errors import ContractError, NoInputError, RanklakeError
 
@@ -53,29 +54,6 @@ class Day:
         return tables + sum(self.count("impressions", finding) for finding in on_rows)
 
 
-def check_needs(config: EvalConfig, names: Iterable[str]) -> None:
-    """Raises ContractError when inputs that the evaluation needs are not there."""
-    names = set(names)
-    judged = _counts_judgments(config)
-    needs = {
-        "served": ("impressions", "candidates = ['served']"),
-        "scored": ("scores", "candidates = ['scored']"),
-    }
-    problems = [
-        f"{name}: the input is not configured, and {why} reads it"
-        for name, why in (needs[candidates] for candidates in config.candidates)
-        if name not in names
-    ]
-    if not judged and "impressions" not in names:
-        problems.append(
-            "impressions: the input is not configured, and clicks count for impressed queries only"
-        )
-    if judged and not names & {"judgments", "impressions"}:
-        problems.append("judgments: the input is not configured, and a label counts judgments")
-    if problems:
-        raise ContractError(sorted(set(problems)))
-
-
 def _counts_judgments(config: EvalConfig) -> bool:
     return any("judgment" in config.gains_of(label) for label in config.labels)
 
@@ -98,6 +76,7 @@ def day_of(
     scored = _models(audits, "scores", config) if "scored" in config.candidates else {}
     for name, models_found in (("impressions", served), ("scores", scored)):
         if name in audits and not models_found and _reads_candidates(name, config):
+            _refuse_unusable(name, audits[name])
             raise read.missing_day(sources[name], day, zone=config.zone)
     _refuse_shared_names(served, scored)
     wanted = _wanted(models, {**served, **scored}, day)
@@ -119,7 +98,7 @@ def _reads_candidates(name: str, config: EvalConfig) -> bool:
 
 def _audit(name: str, rows: DataFrame, config: EvalConfig) -> Audit:
     audited = clean.audited(rows, unknown_users=config.unknown_users, rank_by=config.rank_by)
-    with read.data_errors(name):
+    with data_errors(name):
         found = audited.collect()
     return {
         row["model_version"]: {
@@ -132,7 +111,8 @@ def _audit(name: str, rows: DataFrame, config: EvalConfig) -> Audit:
 def _models(audits: Mapping[str, Audit], name: str, config: EvalConfig) -> dict[str, str]:
     """Published name → name in the input, of the models with a usable row."""
     found = {raw: counts for raw, counts in audits.get(name, {}).items() if counts["usable"]}
-    problems, models = [], {}
+    problems: list[str] = []
+    models: dict[str, str] = {}
     for raw in found:
         published = config.models.get(raw or "", raw)
         if not published:
@@ -145,11 +125,24 @@ def _models(audits: Mapping[str, Audit], name: str, config: EvalConfig) -> dict[
                 f"{name}: model version {published!r} does not match {schemas.MODEL_VERSION};"
                 f' give it an alias: [models] "{published}" = "{_suggested(published)}"'
             )
+        elif published in models:
+            problems.append(
+                f"{name}: models {models[published]!r} and {raw!r} would both be {published!r};"
+                " give one of them another alias in [models]"
+            )
         else:
             models[published] = raw or ""
     if problems:
         raise ContractError(sorted(problems))
     return dict(sorted(models.items()))
+
+
+def _refuse_unusable(name: str, audit: Audit) -> None:
+    n_rows = sum(counts["n_rows"] for counts in audit.values())
+    if n_rows:
+        raise ContractError(
+            f"{name}: none of {n_rows:,} rows has a query_id, an item_id and `where`"
+        )
 
 
 def _suggested(name: str) -> str:

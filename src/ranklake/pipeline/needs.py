@@ -1,0 +1,69 @@
+"""What an evaluation needs of its inputs, beyond what each input's contract asks for."""
+
+from collections.abc import Iterator, Mapping
+
+from ranklake import read
+from ranklake.config import EvalConfig
+from ranklake.errors import ContractError
+
+_SOURCES = {
+    "click": ("clicks", "clicked"),
+    "conversion": ("conversions", "converted"),
+    "judgment": ("judgments", "gain"),
+}
+"""For each kind of event, its input, and the column of impressions that can stand for it."""
+
+Columns = Mapping[str, list[str]]
+
+
+def check_needs(config: EvalConfig, sources: Mapping[str, read.Source]) -> None:
+    """Raises ContractError with every input or column that is needed and not there."""
+    columns = {name: source.rows.columns for name, source in sources.items()}
+    problems = [
+        *_missing_candidates(config, columns),
+        *_missing_labels(config, columns),
+        *_missing_keys(columns),
+    ]
+    if problems:
+        raise ContractError(problems)
+
+
+def _missing_candidates(config: EvalConfig, columns: Columns) -> Iterator[str]:
+    for candidates, name in (("served", "impressions"), ("scored", "scores")):
+        if candidates not in config.candidates:
+            continue
+        order = config.rank_by if candidates == "served" else "score"
+        if name not in columns:
+            yield f"{name}: the input is not configured, and candidates = ['{candidates}'] reads it"
+        elif order not in columns[name]:
+            yield f"{name}: column {order!r} is missing and not mapped; it orders the candidates"
+    if "impressions" in columns and not {"event_date", "event_ts"} & set(columns["impressions"]):
+        yield "impressions: columns 'event_date' and 'event_ts' are missing: rows have no day"
+
+
+def _missing_labels(config: EvalConfig, columns: Columns) -> Iterator[str]:
+    judged = any("judgment" in config.gains_of(label) for label in config.labels)
+    if "impressions" not in columns and not judged:
+        yield "impressions: the input is not configured, and clicks count for impressed queries"
+    shown = columns.get("impressions", [])
+    for label in config.labels:
+        kinds = [kind for kind, gain in config.gains_of(label).items() if gain]
+        if not any(_SOURCES[kind][0] in columns or _SOURCES[kind][1] in shown for kind in kinds):
+            names = " or ".join(
+                f"{_SOURCES[kind][0]} (impressions.{_SOURCES[kind][1]})" for kind in kinds
+            )
+            yield f"labels: {label!r} has no input: configure {names}"
+
+
+def _missing_keys(columns: Columns) -> Iterator[str]:
+    shown = columns.get("impressions", [])
+    for name in ("clicks", "conversions"):
+        has = set(columns.get(name, ["query_id", "item_id"]))
+        by_delivery = "impression_id" in has and "impression_id" in shown
+        if not {"query_id", "item_id"} <= has and not by_delivery:
+            yield (
+                f"{name}: say which item it was: map query_id and item_id, or impression_id"
+                " (of impressions too)"
+            )
+    if "judgments" in columns and "gain" not in columns["judgments"]:
+        yield "judgments: column 'gain' is missing and not mapped"
