@@ -25,7 +25,7 @@ MAY_IMPORT = {
     **dict.fromkeys(STEPS, BELOW),
     "complaints": {"errors"},
     "read": {*BELOW, "complaints", "config"},
-    "write": {*BELOW, "config"},
+    "write": {*BELOW, "complaints", "config"},
     "run": BELOW,
     "pipeline": {*BELOW, *STEPS, "complaints", "config", "read", "run", "write"},
     "lake": BELOW,

@@ -1,5 +1,6 @@
 """The whole job against Delta tables: published, run again, crashed, at the same time, refused."""
 
+import json
 import random
 import shutil
 import threading
@@ -114,7 +115,6 @@ def lake(published: Path, tmp_path: Path) -> Path:
 
 def toml(values: Mapping[str, Any]) -> str:
     """The values as TOML: enough of it for these tests."""
-    import json
 
     def line(key: str, value: Any) -> str:
         if isinstance(value, dict):
@@ -297,6 +297,30 @@ def test_init_again_changes_nothing_and_adds_what_is_new(
     assert "query_metrics: added rr_at_1, rr_at_3" in lines
     checks = DeltaTable(lake / "metrics").metadata().configuration
     assert "delta.constraints.no_nan" in checks
+
+
+def test_tables_of_a_catalog_give_the_same_numbers(
+    spark: SparkSession, directory: Path, published: Path, tmp_path: Path
+) -> None:
+    spark.sql(f"CREATE SCHEMA feed LOCATION '{tmp_path}/warehouse'")
+    for name in ("impressions", "clicks"):
+        rows = spark.read.format("delta").load(str(directory / name))
+        rows.write.format("delta").saveAsTable(f"feed.log_{name}")
+    inputs = {name: {"table": f"feed.log_{name}"} for name in ("impressions", "clicks")}
+    in_catalog = {"catalog_schema": "feed", "prefix": "ads_"}
+    config = of_values({**settings(directory, tmp_path), "inputs": inputs, "lake": in_catalog})
+    write.create_tables(spark, config.lake, lake_tables(config))
+    pipeline.evaluate(spark, config, FIRST)
+    for table in ("metrics", "query_metrics"):
+        found = spark.table(f"feed.ads_{table}").drop("run_id").toArrow().to_pylist()
+        expected = [
+            row for row in contents(published / "lake")[table] if row["event_date"] == FIRST
+        ]
+        assert same(sorted(found, key=str), expected)
+    runs = spark.table("feed.ads_runs").where("status = 'SUCCESS'").collect()
+    assert {row["model_version"] for row in runs} == {*MODELS}
+    assert json.loads(runs[0]["inputs"])["impressions"]["version"] == 0
+    spark.sql("DROP SCHEMA feed CASCADE")
 
 
 def test_changed_definitions_are_refused_until_they_are_meant(

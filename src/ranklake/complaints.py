@@ -34,6 +34,20 @@ _DATA_CONDITIONS = (
 )
 
 
+_MISSING_TABLE = (
+    "DELTA_MISSING",
+    "DELTA_PATH_DOES_NOT_EXIST",
+    "DELTA_TABLE_NOT_FOUND",
+    "PATH_NOT_FOUND",
+    "TABLE_OR_VIEW_NOT_FOUND",
+)
+
+
+def is_missing_table(error: PySparkException) -> bool:
+    """Whether Spark or Delta says that there is no such table or path."""
+    return any(condition in f"{error.getCondition()} {error}" for condition in _MISSING_TABLE)
+
+
 def _complaints(error: Exception) -> list[str]:
     """What Spark says under an error condition, each once: `[CONDITION] sentence`."""
     found = re.findall(r"\[[A-Z][A-Z_]+[A-Z](?:\.[A-Z_]+)?\] [^\n]*", str(error))

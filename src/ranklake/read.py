@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ranklake import schemas
-from ranklake.complaints import data_errors, first_line
+from ranklake.complaints import data_errors, first_line, is_missing_table
 from ranklake.config import Input, Lake, merged_definitions
 from ranklake.errors import ContractError, NoInputError
 from ranklake.schemas import IS_WANTED
@@ -97,12 +97,9 @@ def _loaded(spark: SparkSession, given: Input, version: int | None) -> DataFrame
 
 
 def _unreadable(error: PySparkException) -> str:
-    if (error.getCondition() or "").startswith(_MISSING):
+    if is_missing_table(error):
         return "there is no such table"
     return f"cannot be read: {first_line(error)}"
-
-
-_MISSING = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING")
 
 
 def _delta_version(spark: SparkSession, given: Input) -> int | None:

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ranklake import schemas
+from ranklake.complaints import is_missing_table
 from ranklake.config import Lake
 from ranklake.errors import ConfigError, WriteConflict
 from ranklake.schemas import Table
@@ -86,23 +87,10 @@ def columns_of(spark: SparkSession, lake: Lake, table: Table) -> dict[str, str] 
     try:
         fields = spark.sql(f"SELECT * FROM {lake.sql_name(table.name)} LIMIT 0").schema.fields
     except AnalysisException as error:
-        if _is_missing(error):
+        if is_missing_table(error):
             return None
         raise
     return {field.name: field.dataType.simpleString() for field in fields}
-
-
-_MISSING = (
-    "PATH_NOT_FOUND",
-    "TABLE_OR_VIEW_NOT_FOUND",
-    "DELTA_PATH_DOES_NOT_EXIST",
-    "DELTA_TABLE_NOT_FOUND",
-    "DELTA_MISSING_DELTA_TABLE",
-)
-
-
-def _is_missing(error: AnalysisException) -> bool:
-    return any(condition in f"{error.getCondition()} {error}" for condition in _MISSING)
 
 
 def _refuse_other_types(table: Table, found: dict[str, str]) -> None:
