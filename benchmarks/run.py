@@ -24,14 +24,14 @@ from ranklake.session import session
 DAY = date(2026, 1, 1)
 K = 10
 SQL = f"""
-with labels as (select distinct query_id, item_id from read_parquet('{{log}}/clicks/**')),
+with labels as (select distinct query_id, item_id from read_parquet('{{log}}/clicks/**/*.parquet')),
 ranked as (
     select i.model_version, i.query_id, l.item_id is not null as hit,
         row_number() over (
             partition by i.model_version, i.query_id
             order by i.score desc nulls last, i.item_id desc
         ) as rank
-    from read_parquet('{{log}}/impressions/**') i
+    from read_parquet('{{log}}/impressions/**/*.parquet') i
     left join labels l using (query_id, item_id)
 ),
 queries as (

@@ -71,7 +71,7 @@ def frames(
 def test_ranked_rows_take_one_shuffle_behind_the_filter_on_labelled_queries(
     frames: Frames, config: EvalConfig
 ) -> None:
-    text = plan(frames.measured(per_query_measures(config.metrics, config.ks)))
+    text = plan(frames.measured(config.per_query))
     assert not [word for word in NEVER if word in text]
     assert text.count("REPARTITION_BY_COL") == 1
     # The other one makes the labelled hashes distinct: as many rows as there are clicks.
@@ -85,7 +85,7 @@ def test_ranked_rows_take_one_shuffle_behind_the_filter_on_labelled_queries(
 def test_collected_lists_hold_hits_only_and_none_is_over_a_window(
     frames: Frames, config: EvalConfig
 ) -> None:
-    text = plan(frames.measured(per_query_measures(config.metrics, config.ks)))
+    text = plan(frames.measured(config.per_query))
     lines = text.split("\n")
     collecting = [n for n, line in enumerate(lines) if "collect_list" in line]
     windows = [n for n, line in enumerate(lines) if re.search(r"\bWindow \[", line)]
@@ -108,8 +108,8 @@ def test_counting_shuffles_one_row_a_query_and_no_string_is_in_a_buffer(frames: 
 def test_sums_carry_no_string_in_their_buffers(
     spark: SparkSession, frames: Frames, config: EvalConfig
 ) -> None:
-    columns = [measure.column for measure in per_query_measures(config.metrics, config.ks)]
-    measured = frames.measured(per_query_measures(config.metrics, config.ks))
+    columns = [measure.column for measure in config.per_query]
+    measured = frames.measured(config.per_query)
     named = spark.createDataFrame(
         [(1, "all", "all")], "slice_id long, slice string, slice_value string"
     )

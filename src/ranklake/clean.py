@@ -1,6 +1,8 @@
 """Dirt out, every row counted by reason: what enters is conformed, what leaves can be ranked."""
 
+import math
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -31,6 +33,8 @@ def audited(
     if "user_id" in has:
         findings["unknown_user"] = wanted & _is_unknown_user(unknown_users)
     for column in has.intersection(ROW_LABELS):
+        if column == "gain":
+            findings["negative_gain"] = wanted & _is_finite(column) & (F.col(column) < 0)
         findings[f"bad_{column}"] = wanted & F.col(column).isNotNull() & ~_is_finite(column)
         findings[f"labelled_{column}"] = wanted & _is_finite(column) & (F.col(column) > 0)
     counts = [F.count_if(condition).alias(name) for name, condition in findings.items()]
@@ -40,21 +44,50 @@ def audited(
     )
 
 
-def cleaned(rows: DataFrame, *, unknown_users: Sequence[str] = ()) -> DataFrame:
+@dataclass(frozen=True)
+class Scores:
+    """Where candidates without a score go: last, first, or drop. `is_float`: scores are floats."""
+
+    nan: str = "last"
+    null: str = "last"
+    is_float: bool = False
+
+
+def cleaned(
+    rows: DataFrame, *, unknown_users: Sequence[str] = (), scores: Scores | None = None
+) -> DataFrame:
     """The rows that `where` keeps and whose keys are there.
 
-    A score that is no number is null, and so is a label that is no number or infinite; user_id is
-    null for unknown users.
+    A score that is none is null where it goes last, NaN where it goes first: Spark orders NaN above
+    every number. A label that is no number or infinite is null; user_id is null for unknown users.
     """
     kept = rows.where(F.col(IS_WANTED) & _is_usable(rows.columns)).drop(IS_WANTED)
     changes = {}
     if "score" in rows.columns:
-        changes["score"] = F.when(~F.isnan("score"), F.col("score"))
+        rule = scores or Scores()
+        kept = kept.transform(_without_dropped, scores=rule)
+        changes["score"] = _placed(rule)
     for column in set(rows.columns).intersection(ROW_LABELS):
         changes[column] = F.when(_is_finite(column), F.col(column))
     if "user_id" in rows.columns:
         changes["user_id"] = F.when(~_is_unknown_user(unknown_users), F.col("user_id"))
     return kept.withColumns(changes) if changes else kept
+
+
+def _without_dropped(rows: DataFrame, *, scores: Scores) -> DataFrame:
+    if scores.nan == "drop":
+        rows = rows.where(~F.coalesce(F.isnan("score"), F.lit(False)))
+    return rows.where(F.col("score").isNotNull()) if scores.null == "drop" else rows
+
+
+def _placed(scores: Scores) -> Column:
+    places = {"first": F.lit(math.nan), "last": F.lit(None).cast("double")}
+    value = F.col("score").cast("float").cast("double") if scores.is_float else F.col("score")
+    return (
+        F.when(F.isnan("score"), places.get(scores.nan, places["last"]))
+        .when(F.col("score").isNull(), places.get(scores.null, places["last"]))
+        .otherwise(value)
+    )
 
 
 def _is_empty(key: str) -> Column:

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from ranklake.metrics.atoms import score_sums
 from ranklake.schemas import QUERY, QUERY_KEYS
 
 
@@ -17,67 +18,83 @@ def hashed(rows: DataFrame) -> DataFrame:
 
 
 def distinct_items(candidates: DataFrame) -> DataFrame:
-    """One row per (model_version, query, item): bucket, and the range of slice_id over its rows.
+    """One row per (model_version, query, item): the largest of each value over its rows.
 
-    The shuffle is on query_hash alone, so that counting by query needs no other.
+    min_slice_id is the smallest slice_id. The shuffle is on query_hash alone, so that counting by
+    query needs no other.
     """
+    keys = [*QUERY_KEYS, "item_id"]
+    maxima = [name for name in candidates.columns if name not in keys]
     return (
         candidates.repartition("query_hash")
-        .groupBy(*QUERY_KEYS, "item_id")
+        .groupBy(*keys)
         .agg(
-            F.max("bucket").alias("bucket"),
-            F.max("slice_id").alias("slice_id"),
+            *[F.max(name).alias(name) for name in maxima],
             F.min("slice_id").alias("min_slice_id"),
         )
     )
 
 
-def counted(candidates: DataFrame, *, unique_key: bool) -> DataFrame:
+def counted(candidates: DataFrame, *, is_unique: bool, depth: int | None = None) -> DataFrame:
     """One row per (model_version, query) that has a candidate.
 
-    n_candidates      distinct items
+    n_candidates      distinct items, `depth` at most
     bucket            the query's cluster
     slice_id          its slice values; where its rows disagree, the largest
     has_mixed_slices  whether they disagree
-    With `unique_key` an item stands once by contract: rows are counted, and none is shuffled.
+    n_slots, weight   of the query, the largest, where the candidates have them
+    score_sum, ...    as metrics.atoms.score_sums, where the candidates have scores
+    Where `is_unique` every row is an item of its own, and none is shuffled.
     """
     items = (
         candidates.withColumn("min_slice_id", F.col("slice_id"))
-        if unique_key
+        if is_unique
         else distinct_items(candidates)
     )
     return items.groupBy(*QUERY_KEYS).agg(
-        F.count(F.lit(1)).cast("int").alias("n_candidates"),
+        _n_candidates(depth),
         F.max("bucket").alias("bucket"),
         F.max("slice_id").alias("slice_id"),
         (F.min("min_slice_id") < F.max("slice_id")).alias("has_mixed_slices"),
+        *_extras(items),
     )
+
+
+def _n_candidates(depth: int | None) -> Column:
+    n = F.count(F.lit(1))
+    return (F.least(n, F.lit(depth)) if depth else n).cast("int").alias("n_candidates")
+
+
+def _extras(items: DataFrame) -> list[Column]:
+    maxima = [F.max(n).alias(n) for n in ("n_slots", "weight") if n in items.columns]
+    sums = score_sums(F.col("score")) if "score" in items.columns else {}
+    return [*maxima, *[column.alias(name) for name, column in sums.items()]]
 
 
 def asked(base: DataFrame, *, models: Sequence[str]) -> DataFrame:
     """One row per (model, query of the log): every asked query belongs to every scored model.
 
-    bucket and slice_id are as `counted`; min_slice_id is less than slice_id where rows disagree.
+    bucket, slice_id, n_slots and weight are as `counted`; min_slice_id is less than slice_id where
+    rows disagree.
     """
     queries = base.groupBy(*QUERY).agg(
-        F.max("bucket").alias("bucket"),
-        F.max("slice_id").alias("slice_id"),
+        *[F.max(name).alias(name) for name in base.columns if name not in QUERY],
         F.min("slice_id").alias("min_slice_id"),
     )
     every_model = F.explode(F.array(*[F.lit(name) for name in models]))
     return queries.withColumn("model_version", every_model)
 
 
-def counted_for(queries: DataFrame, *, candidates: DataFrame) -> DataFrame:
+def counted_for(
+    queries: DataFrame, *, candidates: DataFrame, depth: int | None = None
+) -> DataFrame:
     """The asked queries as `counted`, n_candidates 0 where the model lists nothing; none is lost.
 
     `candidates` holds one row per (model, query, item).
     """
-    n_candidates = candidates.groupBy(*QUERY_KEYS).agg(
-        F.count(F.lit(1)).cast("int").alias("n_candidates")
-    )
+    counts = candidates.groupBy(*QUERY_KEYS).agg(_n_candidates(depth), *_extras(candidates))
     return (
-        queries.join(n_candidates, on=list(QUERY_KEYS), how="left")
+        queries.join(counts, on=list(QUERY_KEYS), how="left")
         .withColumns(
             {
                 "n_candidates": F.coalesce("n_candidates", F.lit(0)),

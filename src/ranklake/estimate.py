@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from scipy import stats
 
 from ranklake import metrics
-from ranklake.metrics import HIT_RATE, Population
+from ranklake.metrics import Measure, Population
 
 Array = npt.NDArray[np.float64]
 
@@ -48,50 +48,103 @@ def jackknife(num: Array, den: Array) -> Estimates:
     num, den: (rows, buckets). value is nan when Σ den = 0; std_err is nan then, with fewer than two
     buckets in use, or where one bucket holds the whole denominator.
     """
-    used = den > 0
-    n_clusters = used.sum(axis=1)
-    total_num, total_den = num.sum(axis=1, keepdims=True), den.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = (total_num / total_den)[:, 0]
-        without = np.where(used, (total_num - num) / (total_den - den), 0.0)
-        mean = without.sum(axis=1, keepdims=True) / n_clusters[:, None]
-        squares = np.where(used, (without - mean) ** 2, 0.0).sum(axis=1)
-        std_err = np.sqrt((n_clusters - 1) / n_clusters * squares)
+        return _spread(den > 0, *_ratios(num, den))
+
+
+def _ratios(num: Array, den: Array) -> tuple[Array, Array]:
+    """Each row's Σ num / Σ den, and the same without each of its buckets."""
+    total_num, total_den = num.sum(axis=1, keepdims=True), den.sum(axis=1, keepdims=True)
+    return (total_num / total_den)[:, 0], (total_num - num) / (total_den - den)
+
+
+def _spread(used: npt.NDArray[np.bool_], value: Array, without: Array) -> Estimates:
+    """The standard error of values that are known without each of the buckets in use."""
+    n_clusters = used.sum(axis=1)
+    kept = np.where(used, without, 0.0)
+    mean = kept.sum(axis=1, keepdims=True) / n_clusters[:, None]
+    squares = np.where(used, (kept - mean) ** 2, 0.0).sum(axis=1)
+    std_err = np.sqrt((n_clusters - 1) / n_clusters * squares)
     std_err[(n_clusters < 2) | ~np.isfinite(std_err)] = np.nan
     return Estimates(value, std_err, n_clusters)
 
 
-def estimated(metric_sums: pa.Table, *, confidence: float) -> pa.Table:
+def estimated(
+    metric_sums: pa.Table, *, confidence: float, derived: Sequence[Measure] = ()
+) -> pa.Table:
     """One row per series of metric_sums, as in the table metrics (window_days is 1).
 
+    Measures that are made of the sums of others (`derived`) follow; their den is that of recall.
     std_err and the interval are null, and status is insufficient, with fewer than 30 buckets, with
     fewer than 10 queries above zero, without any variance, or where one bucket is all there is.
     """
     published = metric_sums.filter(pc.not_equal(metric_sums["metric"], _UNPUBLISHED))
-    table = published.drop_columns(_SUMS)
+    totals = _Totals.of(metric_sums)
     num, den = _matrix(published["num"]), _matrix(published["den"])
-    columns = _columns(table.to_pylist(), num, den, _query_counts(metric_sums), confidence)
-    for name, values in columns.items():
-        table = table.append_column(
-            name, values if isinstance(values, pa.Array) else pa.array(values)
+    tables = [
+        _estimates(published.drop_columns(_SUMS), jackknife(num, den), num, den, totals, confidence)
+    ]
+    for measure in derived:
+        tables.append(_derived(metric_sums, measure, totals, confidence))
+    return pa.concat_tables(tables)
+
+
+def _derived(
+    metric_sums: pa.Table, measure: Measure, totals: "_Totals", confidence: float
+) -> pa.Table:
+    """The rows of F of the means of precision and recall: not the mean of the queries' F."""
+    of_precision, of_recall = (_rows_of(metric_sums, part) for part in measure.parts)
+    weight = measure.values["beta"] ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pairs = [
+            _ratios(_matrix(rows["num"]), _matrix(rows["den"]))
+            for rows in (of_precision, of_recall)
+        ]
+        value, without = (
+            (1 + weight) * precision * recall / (weight * precision + recall)
+            for precision, recall in zip(*pairs, strict=True)
         )
-    return table
+        den = _matrix(of_recall["den"])
+        found = _spread(den > 0, value, without)
+    keys = of_recall.drop_columns(_SUMS)
+    for name, text in (("metric", measure.metric.name), ("variant", measure.variant)):
+        keys = keys.set_column(
+            keys.schema.get_field_index(name), name, pa.array([text] * len(keys), pa.string())
+        )
+    num = np.nan_to_num(value)[:, None] * den
+    return _estimates(keys, found, num, den, totals, confidence)
 
 
-def _columns(
-    rows: Sequence[Mapping[str, Any]], num: Array, den: Array, counts: "_Counts", confidence: float
-) -> dict[str, Any]:
-    """The columns that metrics has beyond the keys of its series, a value a row."""
-    found = jackknife(num, den)
+def _rows_of(metric_sums: pa.Table, measure: Measure) -> pa.Table:
+    """The measure's rows in the order of their groups and populations."""
+    is_own = (
+        (pc.field("metric") == measure.metric.name)
+        & (pc.field("variant") == measure.variant)
+        & (pc.field("k") == measure.k)
+    )
+    order = [name for name in (*_GROUP, "population") if name in metric_sums.column_names]
+    return metric_sums.filter(is_own).sort_by([(name, "ascending") for name in order])
+
+
+def _estimates(
+    table: pa.Table,
+    found: Estimates,
+    num: Array,
+    den: Array,
+    totals: "_Totals",
+    confidence: float,
+) -> pa.Table:
+    """The table's series with the columns that metrics has beyond their keys."""
+    rows = table.to_pylist()
     enough = (
         (found.n_clusters >= MIN_CLUSTERS)
-        & (np.array([counts.nonzero(row) for row in rows]) >= MIN_NONZERO)
+        & (np.array([totals.nonzero(row) for row in rows]) >= MIN_NONZERO)
         & np.isfinite(found.std_err)
         & (found.std_err > _ROUNDING * found.value)
     )
     half = stats.t.ppf((1 + confidence) / 2, np.maximum(found.n_clusters - 1, 1)) * found.std_err
     upper = np.array([_upper(row["metric"]) for row in rows])
-    return {
+    columns = {
         "window_days": np.ones(len(rows), dtype=np.int32),
         "value": _nullable(found.value, np.isfinite(found.value)),
         "std_err": _nullable(found.std_err, enough),
@@ -99,51 +152,72 @@ def _columns(
         "ci_high": _nullable(np.minimum(found.value + half, upper), enough),
         "num": num.sum(axis=1),
         "den": den.sum(axis=1),
-        "n_queries": np.array([counts.queries(row, Population.ALL) for row in rows]),
-        "n_defined": np.array([counts.queries(row, row["population"]) for row in rows]),
+        "n_queries": np.array([totals.queries(row, Population.ALL) for row in rows], dtype=int),
+        "n_defined": np.array([totals.defined(row) for row in rows], dtype=int),
         "n_clusters": found.n_clusters.astype(np.int32),
-        "status": np.where(enough, "ok", "insufficient"),
+        "status": pa.array(np.where(enough, "ok", "insufficient"), pa.string()),
         "is_mature": pa.nulls(len(rows), pa.bool_()),
         "label_as_of": pa.nulls(len(rows), pa.timestamp("us", tz="UTC")),
     }
+    for name, values in columns.items():
+        table = table.append_column(
+            name, values if isinstance(values, pa.Array) else pa.array(values)
+        )
+    return table
+
+
+_GROUP = ("event_date", "model_version", "slice", "slice_value", "label")
 
 
 @dataclass(frozen=True)
-class _Counts:
-    """How many queries stand behind a series."""
+class _Totals:
+    """Σ num and Σ den of every series: how many queries stand behind another one."""
 
-    by_series: Mapping[tuple[Any, ...], float]
+    by_series: Mapping[tuple[Any, ...], tuple[float, float]]
+
+    @classmethod
+    def of(cls, metric_sums: pa.Table) -> "_Totals":
+        """The totals of the rows."""
+        sums = zip(
+            *(_matrix(metric_sums[name]).sum(axis=1) for name in ("num", "den")), strict=True
+        )
+        rows = metric_sums.drop_columns(_SUMS).to_pylist()
+        keys = [
+            (*_group(row), row["metric"], row["variant"], row["k"], row["population"])
+            for row in rows
+        ]
+        return cls(dict(zip(keys, sums, strict=True)))
 
     def queries(self, row: Mapping[str, Any], population: str) -> int:
         """Queries of the population."""
-        return int(self.by_series[(*_group(row), _UNPUBLISHED, population, 0)])
+        return int(self.by_series[(*_group(row), _UNPUBLISHED, "", 0, population)][0])
+
+    def defined(self, row: Mapping[str, Any]) -> int:
+        """Queries whose value is defined: the mean's population."""
+        measure = None if row["metric"] in _COUNTED else _measure_of(row)
+        if measure is None or (row["population"] == Population.ALL and not measure.is_of_defined):
+            return self.queries(row, row["population"])
+        if measure.is_of_defined:
+            return int(self._of(row, measure.unweighted, row["population"])[1])
+        return int(self._of(row, measure.counting, Population.WITH_RELEVANT)[1])
 
     def nonzero(self, row: Mapping[str, Any]) -> int:
         """Queries with a hit within k: those whose ranking metrics are above zero."""
         if row["metric"] in _COUNTED:
             return self.queries(row, _COUNTED[row["metric"]])
-        hit = (*_group(row), HIT_RATE.name, Population.WITH_RELEVANT, row["k"])
-        return int(self.by_series[hit])
+        return int(self._of(row, _measure_of(row).counting, Population.WITH_RELEVANT)[0])
+
+    def _of(self, row: Mapping[str, Any], measure: Measure, population: str) -> tuple[float, float]:
+        key = (measure.metric.name, measure.variant, measure.k, population)
+        return self.by_series[(*_group(row), *key)]
+
+
+def _measure_of(row: Mapping[str, Any]) -> Measure:
+    return metrics.of_series(row["metric"], row["variant"], row["k"])
 
 
 def _group(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(
-        row.get(name) for name in ("event_date", "model_version", "slice", "slice_value", "label")
-    )
-
-
-def _query_counts(metric_sums: pa.Table) -> _Counts:
-    counting = metric_sums.filter(
-        pc.is_in(metric_sums["metric"], pa.array([_UNPUBLISHED, HIT_RATE.name]))
-    )
-    totals = _matrix(counting["num"]).sum(axis=1)
-    rows = counting.drop_columns(_SUMS).to_pylist()
-    return _Counts(
-        {
-            (*_group(row), row["metric"], row["population"], row["k"]): total
-            for row, total in zip(rows, totals, strict=True)
-        }
-    )
+    return tuple(row.get(name) for name in _GROUP)
 
 
 def _matrix(lists: pa.ChunkedArray) -> Array:

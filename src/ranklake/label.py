@@ -66,6 +66,11 @@ def shown_only(labels: DataFrame, *, impressions: DataFrame) -> DataFrame:
     return labels.join(shown, on=["query_hash", *ITEM], how="left_semi")
 
 
+def judged_items(rows: DataFrame) -> DataFrame:
+    """One row per row of judged items, with is_judged; `rows` have query_hash."""
+    return rows.select("query_hash", *ITEM, F.lit(True).alias("is_judged"))
+
+
 def labelled_hashes(labels: DataFrame) -> DataFrame:
     """One row per query_hash with a label: a safe pre-filter, since a collision only ranks more."""
     return labels.select("query_hash").distinct()

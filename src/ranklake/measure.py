@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from ranklake.metrics import Measure, Ranking
 from ranklake.metrics.atoms import Atoms
-from ranklake.schemas import QUERY_KEYS
+from ranklake.schemas import QUERY_EXTRAS, QUERY_KEYS
 
 _INTS = "array<int>"
 _DOUBLES = "array<double>"
@@ -20,22 +20,24 @@ def measured(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
     the sufficient statistic of every ranking metric at every k. n_rows counts candidate rows,
     duplicates among them. A query of a served model without any candidate is gone.
     """
-    atoms = Atoms()
     mixed = F.min("min_slice_id") < F.max("slice_id")
-    hit = F.when(atoms.is_hit(0), F.struct("rank", "gain"))
-    ideal_gains = F.collect_list(F.when(atoms.is_relevant(), F.col("gain")))
-    values = [m.metric.column(atoms, m.k).alias(m.column) for m in measures if m.metric.column]
+    is_relevant, is_hit = F.col("gain") > 0, (F.col("gain") > 0) & F.col("rank").isNotNull()
+    is_first = is_relevant & F.col("ideal_rank").isNotNull()
+    hit = F.when(is_hit, F.struct("rank", "gain"))
+    ideal_gains = F.collect_list(F.when(is_first, F.col("gain")))
+    extras = [name for name in QUERY_EXTRAS if name in hits.columns]
     per_query = hits.groupBy(*QUERY_KEYS, "label").agg(
         F.max("bucket").alias("bucket"),
         F.max("slice_id").alias("slice_id"),
         F.coalesce(mixed, F.lit(False)).alias("has_mixed_slices"),
+        *[F.max(name).alias(_other(name)) for name in extras],
         _count(F.max("n_candidates")).alias("n_candidates"),
         _count(F.max("n_rows")).alias("n_rows"),
-        _count(F.count_if(atoms.is_relevant())).alias("n_relevant"),
-        _count(F.count_if(atoms.is_hit(0))).alias("n_retrieved"),
+        _count(F.count_if(is_first)).alias("n_relevant"),
+        _count(F.count_if(is_hit)).alias("n_retrieved"),
         F.sort_array(F.collect_list(hit)).alias("ranked_hits"),
         F.sort_array(ideal_gains, asc=False).alias("ideal_gains"),
-        *values,
+        *[_value(measure) for measure in measures if measure.metric.column],
     )
     return (
         per_query.where(F.col("bucket").isNotNull())
@@ -43,7 +45,20 @@ def measured(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
             {"hit_ranks": F.col("ranked_hits.rank"), "hit_gains": F.col("ranked_hits.gain")}
         )
         .drop("ranked_hits")
+        .withColumnsRenamed({_other(name): name for name in extras})
     )
+
+
+def _other(name: str) -> str:
+    """Another name: Spark takes a column in an aggregate for the alias of that name beside it."""
+    return f"{name}_of_query"
+
+
+def _value(measure: Measure) -> Column:
+    column = measure.metric.column
+    if column is None:
+        raise ValueError(f"{measure} is made of {measure.metric.summand}")
+    return column(Atoms(measure), measure.k).cast("double").alias(measure.column)
 
 
 def without_duplicates(measured: DataFrame) -> DataFrame:
@@ -67,8 +82,7 @@ def unranked(
 
     Their values are known without ranking: 0, or null where the metric is undefined.
     """
-    nothing = Ranking(gains=())
-    values = {m.column: F.lit(m.metric.reference(nothing, m.k)).cast("double") for m in measures}
+    values = {m.column: _without_hits(m).cast("double") for m in measures}
     return queries.withColumns(
         {
             "label": F.explode(F.array(*[F.lit(label) for label in labels])),
@@ -81,6 +95,13 @@ def unranked(
             **values,
         }
     )
+
+
+def _without_hits(measure: Measure) -> Column:
+    """The measure's value of a query without any relevant item."""
+    if measure.metric.of_counts:
+        return F.coalesce(F.col(measure.metric.of_counts), F.lit(0.0))
+    return F.lit(measure.metric.reference(Ranking(gains=()), measure.k, measure.values))
 
 
 def _count(value: Column) -> Column:

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ranklake import pipeline, read
-from ranklake.config import EvalConfig, of_values
+from ranklake.config import EvalConfig, of_values, with_preset
 from ranklake.errors import ConfigError
 from ranklake.pipeline import Evaluation
 
@@ -25,6 +25,7 @@ def evaluate(
     day: date | None = None,
     columns: Mapping[str, Mapping[str, str]] | None = None,
     model_version: str = "model",
+    preset: str | None = None,
     **options: Any,
 ) -> Evaluation:
     """Ranks and measures the frames' rows, as the job does; publishes nothing.
@@ -32,24 +33,49 @@ def evaluate(
     One row of each frame is what docs/reference.md says of the input of that name; `columns` maps
     names, by input: {"impressions": {"query_id": "request_id", "score": "bid * pctr"}}. Without
     `day` all rows are taken for one day. Impressions without a model_version are `model_version`'s.
-    `options` are keys of the configuration: ks=[5, 10], metrics=["recall"], labels=["click"].
+    `options` are keys of the configuration: ks=[5, 10], metrics=["recall"], labels=["click"]; with
+    `measures` alone, such as ["nDCG(gain=exp2)@10", "AP"], no other metric is measured. `preset`
+    names an evaluator whose numbers are to come out: trec_eval, ranx, ... (docs/parity.md).
 
     Raises ConfigError for an option, ContractError for a frame that does not fit.
     """
-    given = {
-        "impressions": impressions,
-        "clicks": clicks,
-        "conversions": conversions,
-        "scores": scores,
-        "judgments": judgments,
+    frames = {
+        name: rows
+        for name, rows in {
+            "impressions": impressions,
+            "clicks": clicks,
+            "conversions": conversions,
+            "scores": scores,
+            "judgments": judgments,
+        }.items()
+        if rows is not None
     }
-    frames = {name: rows for name, rows in given.items() if rows is not None}
     if not frames:
         raise ConfigError("evaluate: give impressions, or scores and judgments")
-    config = of_values({"candidates": _candidates(frames), **options})
+    config = of_values(_values({"candidates": _candidates(frames), **options}, preset))
+    return evaluate_with(config, day=day, columns=columns, model_version=model_version, **frames)
+
+
+def evaluate_with(
+    config: EvalConfig,
+    *,
+    day: date | None = None,
+    columns: Mapping[str, Mapping[str, str]] | None = None,
+    model_version: str = "model",
+    **frames: DataFrame,
+) -> Evaluation:
+    """As `evaluate`, with a configuration that is ready; `frames` by the name of their input."""
     sources = _sources(_completed(frames, day, model_version), columns or {}, config, day)
     spark = next(iter(frames.values())).sparkSession
     return pipeline.evaluate(spark, config, day or _ANY_DAY, sources=sources)
+
+
+def _values(given: Mapping[str, Any], preset: str | None) -> dict[str, Any]:
+    values = {"metrics": [], **given} if "measures" in given else dict(given)
+    if preset is None:
+        return values
+    of_values(values)  # says what is wrong with the options as they were given
+    return with_preset(values, preset)
 
 
 def _sources(

@@ -1,9 +1,11 @@
 """What the audit and the sums found → the rows of the table quality. Plain Python."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ranklake.schemas import EVERY_QUERY
 
@@ -22,43 +24,91 @@ def of_input(name: str, counts: Counts) -> list[dict[str, Any]]:
     return rows
 
 
+@dataclass(frozen=True)
+class Sums:
+    """The bucket sums of one model over all queries: totals by label (None: of the queries)."""
+
+    by_label: Mapping[str | None, Mapping[str, float]]
+
+    @classmethod
+    def of(cls, sums: pa.Table, *, model: str) -> "Sums":
+        """The totals of the rows of aggregate.sums."""
+        is_own = (pc.field("model_version") == model) & (pc.field("slice") == EVERY_QUERY)
+        rows = sums.filter(is_own)
+        names = [n for n in rows.column_names if n not in _KEYS]
+        totals: dict[str | None, dict[str, float]] = {}
+        for label in pc.unique(rows["label"]).to_pylist():
+            mask = pc.equal(rows["label"], label) if label else pc.is_null(rows["label"])
+            own = rows.filter(mask)
+            totals[label] = {name: pc.sum(own[name]).as_py() or 0.0 for name in names}
+        return cls(totals)
+
+    def total(self, name: str, label: str | None = None) -> float:
+        """The sum over all buckets; 0 where no query had a part in it."""
+        return self.by_label.get(label, {}).get(name, 0.0)
+
+    @property
+    def n_queries(self) -> int:
+        """Queries of the model."""
+        return int(self.total("n_queries"))
+
+
+_KEYS = ("model_version", "label", "slice", "slice_value", "bucket", "fingerprint")
+
+
 def of_queries(
-    sums: pa.Table, *, model: str, labels: Sequence[str], usable_rows: int | None
+    sums: Sums, *, labels: Sequence[str], ks: Sequence[int], usable_rows: int | None
 ) -> list[dict[str, Any]]:
     """One row per finding about the model's queries and relevant items.
 
     `usable_rows` are the model's candidate rows: what no distinct candidate accounts for is a
-    duplicate. None where candidates of other queries are among them.
+    duplicate. None where that cannot be told.
     """
-    everything = [
-        row
-        for row in sums.to_pylist()
-        if row["model_version"] == model and row["slice"] == EVERY_QUERY
-    ]
-    queries = [row for row in everything if row["label"] is None]
-    n_queries = _total(queries, "n_queries")
-    n_candidates = _total(queries, "n_candidates")
+    n_queries = sums.n_queries
+    without = int(sums.total("n_without_candidates"))
+    mixed = int(sums.total("n_mixed_slices"))
     rows = [
         check("queries.all", n_queries, n_queries, is_finding=False),
-        check("queries.mixed_slices", _total(queries, "n_mixed_slices"), n_queries),
+        check("queries.without_candidates", without, n_queries),
+        check("queries.mixed_slices", mixed, n_queries),
+        *(
+            check(f"queries.short@{k}", sums.total(f"n_short_at_{k}"), n_queries, is_finding=False)
+            for k in ks
+        ),
     ]
     if usable_rows is not None:
-        rows.append(check("candidates.duplicates", usable_rows - n_candidates, usable_rows))
+        duplicates = usable_rows - int(sums.total("n_candidates"))
+        rows.append(check("candidates.duplicates", duplicates, usable_rows))
+    return [*rows, *(row for label in labels for row in _of_label(sums, label, ks))]
+
+
+def _of_label(sums: Sums, label: str, ks: Sequence[int]) -> Iterator[dict[str, Any]]:
+    n_relevant = int(sums.total("n_relevant", label))
+    n_retrieved = int(sums.total("n_retrieved", label))
+    without = sums.n_queries - int(sums.total("n_with_relevant", label))
+    yield check(f"queries.without_relevant.{label}", without, sums.n_queries)
+    yield check(f"relevant_items.never_candidates.{label}", n_relevant - n_retrieved, n_relevant)
+    for k in ks:
+        within = int(sums.total(f"hits_at_{k}", label))
+        parts = {"within": within, "below": n_retrieved - within}
+        for name, n in parts.items():
+            yield check(f"relevant_items.{name}.{label}@{k}", n, n_relevant, is_finding=False)
+
+
+def of_ties(sums: Sums, *, labels: Sequence[str], ks: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """What the order of equal scores decides: in how many queries, and between which bounds."""
     for label in labels:
-        of_label = [row for row in everything if row["label"] == label]
-        n_relevant = _total(of_label, "n_relevant")
-        without = n_queries - _total(of_label, "n_with_relevant")
-        never = n_relevant - _total(of_label, "n_retrieved")
-        rows.append(check(f"queries.without_relevant.{label}", without, n_queries))
-        rows.append(check(f"relevant_items.never_candidates.{label}", never, n_relevant))
-    return rows
+        n_defined = int(sums.total("n_with_relevant", label))
+        for k in ks:
+            yield check(f"ties.tied.{label}@{k}", sums.total(f"tied_at_{k}", label), sums.n_queries)
+            for metric, n in (("precision", sums.n_queries), ("recall", n_defined)):
+                for bound in ("worst", "best"):
+                    total = sums.total(f"{metric}_tie_break_{bound}_at_{k}", label)
+                    name = f"ties.{metric}_{bound}.{label}@{k}"
+                    yield check(name, total / n if n else 0.0, n, is_finding=False)
 
 
 def check(name: str, n: float, n_rows: int, *, is_finding: bool = True) -> dict[str, Any]:
     """One check without a limit: a finding where anything was found."""
     status = "finding" if is_finding and n > 0 else "ok"
     return {"name": name, "value": float(n), "n_rows": n_rows, "limit": None, "status": status}
-
-
-def _total(rows: Sequence[Mapping[str, Any]], column: str) -> int:
-    return int(sum(row[column] or 0.0 for row in rows))

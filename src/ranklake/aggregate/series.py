@@ -9,27 +9,26 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ranklake.metrics import Denominator, Measure, Population
+from ranklake.aggregate.names import (
+    FINGERPRINT,
+    defined_column,
+    shown_column,
+    weighted_column,
+)
+from ranklake.metrics import CLICK, CONVERSION, SHOWN, Denominator, Measure, Population
 
 Array = npt.NDArray[Any]
 Key = tuple[str, str | None, str, str]
 _KEY = ("model_version", "label", "slice", "slice_value")
-FINGERPRINT = "fingerprint"
-
-
-def shown_column(k: int) -> str:
-    """The column of Σ min(k, n): the items shown in the first k.
-
-    >>> shown_column(10)
-    'n_shown_at_10'
-    """
-    return f"n_shown_at_{k}"
+CLICKS = "{} of clicks"
+"""How the sums of the label click are named among those of another label."""
 
 
 class Series(NamedTuple):
     """One metric of one group of queries: its sums, bucket by bucket."""
 
     metric: str
+    variant: str
     k: int
     population: Population
     num: Array
@@ -48,58 +47,97 @@ class Sums:
         """The array of that sum; zeros where no query had a part in it."""
         return self.arrays.get(name, np.zeros(self.n_buckets))
 
+    def numerator(self, measure: Measure) -> Array:
+        """Σ of the measure's values."""
+        return self[weighted_column(measure.column, measure.weight)]
+
     def denominator(self, measure: Measure, population: Population) -> Array:
         """What the metric divides by."""
-        metric, k = measure
-        if metric.denominator is Denominator.RELEVANT:
-            return self["n_relevant"]
-        if metric.denominator is Denominator.SLOTS:
-            return k * self["n_queries"]
-        if metric.denominator is Denominator.SHOWN:
-            return self[shown_column(k)]
-        return self["n_queries" if population is Population.ALL else "n_with_relevant"]
+        k, weight = measure.k, measure.weight
+        everyone = {"": "n_queries", "weight": "weight", "n_candidates": "n_candidates"}[weight]
+        slots = self["n_slots"] if k == SHOWN else k * self["n_queries"]
+        counting = defined_column(measure.counting.column, weight)
+        with_relevant = self[counting if measure.counts_defined else "n_with_relevant"]
+        queries = self[everyone] if population is Population.ALL else with_relevant
+        return {
+            Denominator.QUERIES: queries,
+            Denominator.DEFINED: self[defined_column(measure.column, weight)],
+            Denominator.RELEVANT: self["n_relevant"],
+            Denominator.SLOTS: slots,
+            Denominator.SHOWN: self[shown_column(k)],
+            Denominator.CLICKS: self[CLICKS.format(measure.column)],
+            Denominator.LABELS: self["n_retrieved"],
+            Denominator.SCORED: self["n_scored"],
+        }[measure.metric.denominator]
 
-    def of_measure(self, measure: Measure) -> Iterator[Series]:
-        """The measure's series, one a population."""
-        metric, k = measure
+    def of_measure(self, measure: Measure, *, undefined: float) -> Iterator[Series]:
+        """The measure's series, one a population; an undefined value counts as `undefined`."""
+        metric = measure.metric
         for population in metric.populations:
-            den = self.denominator(measure, population)
-            yield Series(metric.name, k, population, self[measure.column], den)
+            num, den = self.numerator(measure), self.denominator(measure, population)
+            if population is Population.ALL and metric.is_mean_over_relevant:
+                num = num + undefined * (den - self.denominator(measure, Population.WITH_RELEVANT))
+            yield Series(metric.name, measure.variant, measure.k, population, num, den)
 
     def of_counts(self) -> Iterator[Series]:
         """The queries themselves, and what a query holds on average."""
         n_queries, n_defined = self["n_queries"], self["n_with_relevant"]
         fingerprint = self.arrays.get(FINGERPRINT, np.zeros(self.n_buckets, dtype=np.int64))
-        yield Series("n_queries", 0, Population.ALL, n_queries, n_queries, fingerprint)
-        yield Series("n_queries", 0, Population.WITH_RELEVANT, n_defined, n_defined)
-        yield Series("n_candidates", 0, Population.ALL, self["n_candidates"], n_queries)
-        yield Series("n_relevant", 0, Population.ALL, self["n_relevant"], n_queries)
+        everyone, some = Population.ALL, Population.WITH_RELEVANT
+        yield Series("n_queries", "", 0, everyone, n_queries, n_queries, fingerprint)
+        yield Series("n_queries", "", 0, some, n_defined, n_defined)
+        yield Series("n_candidates", "", 0, everyone, self["n_candidates"], n_queries)
+        yield Series("n_relevant", "", 0, everyone, self["n_relevant"], n_queries)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What the series are of.
+
+    labels     each has series of its own
+    served     models that showed their candidates: only they have metrics that need to know it
+    n_buckets  the length of every array
+    undefined  what an undefined value counts as in the mean over all queries: 0, or 1
+    """
+
+    labels: Sequence[str]
+    served: Sequence[str]
+    n_buckets: int
+    undefined: float = 0.0
+
+    def measures_of(self, measures: Sequence[Measure], *, model: str, label: str) -> list[Measure]:
+        """The measures that the model and label have series of; a derived one has none."""
+        return [
+            m
+            for m in measures
+            if not m.is_derived
+            and (model in self.served or not m.metric.served_only)
+            and (label == CONVERSION or m.metric.denominator is not Denominator.CLICKS)
+        ]
 
 
 def metric_sums(
     sums: pa.Table,
     *,
     measures: Sequence[Measure],
-    labels: Sequence[str],
-    served: Sequence[str],
-    n_buckets: int,
+    scope: Scope,
     definition_hash: Callable[[Mapping[str, Any]], str],
 ) -> pa.Table:
-    """One row per series, without event_date and run_id, from the rows of sums.aggregated.
-
-    Metrics that need to know what was shown have no series for models that are not `served`.
-    """
-    by_key = _arrays(sums, n_buckets)
+    """One row per series, without event_date and run_id, from the rows of sums.aggregated."""
+    by_key = _arrays(sums, scope.n_buckets)
     groups = sorted({(model, slice_, value) for model, _, slice_, value in by_key})
     rows: list[dict[str, Any]] = []
     for model, slice_, value in groups:
         of_queries = by_key.get((model, None, slice_, value), {})
-        known = [m for m in measures if model in served or not m.metric.served_only]
-        for label in labels:
-            group = Sums({**of_queries, **by_key.get((model, label, slice_, value), {})}, n_buckets)
+        of_clicks = by_key.get((model, CLICK, slice_, value), {})
+        clicks = {CLICKS.format(name): array for name, array in of_clicks.items()}
+        for label in scope.labels:
+            of_label = by_key.get((model, label, slice_, value), {})
+            group = Sums({**of_queries, **clicks, **of_label}, scope.n_buckets)
             key = {"model_version": model, "slice": slice_, "slice_value": value, "label": label}
-            every = [*group.of_counts(), *(s for m in known for s in group.of_measure(m))]
-            rows += [_row(key, series, definition_hash) for series in every]
+            known = scope.measures_of(measures, model=model, label=label)
+            values = (s for m in known for s in group.of_measure(m, undefined=scope.undefined))
+            rows += [_row(key, series, definition_hash) for series in (*group.of_counts(), *values)]
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
 
@@ -132,7 +170,7 @@ def _row(
         **key,
         "population": series.population.value,
         "metric": series.metric,
-        "variant": "",
+        "variant": series.variant,
         "k": series.k,
     }
     return {

@@ -8,13 +8,18 @@ from ranklake.config.definitions import (
 )
 from ranklake.config.load import BASE, config_hash, load, of_values
 from ranklake.config.model import EvalConfig, Input, Inputs, Lake, Slices
+from ranklake.config.presets import PRESETS, Preset, preset, with_preset
+from ranklake.config.rules import Rules
 
 __all__ = [
     "BASE",
+    "PRESETS",
     "EvalConfig",
     "Input",
     "Inputs",
     "Lake",
+    "Preset",
+    "Rules",
     "Slices",
     "config_hash",
     "definition_hash",
@@ -22,5 +27,7 @@ __all__ = [
     "load",
     "merged_definitions",
     "of_values",
+    "preset",
     "redefinitions",
+    "with_preset",
 ]

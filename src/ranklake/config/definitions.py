@@ -8,10 +8,6 @@ from typing import Any
 from ranklake import metrics, schemas
 from ranklake.config.model import EvalConfig
 
-_ORDER = (
-    "score desc, unscored last, item_id desc by UTF-8 bytes; duplicates: the best-ranked counts"
-)
-
 
 def definitions(config: EvalConfig, slice_lists: schemas.SliceLists) -> dict[str, Any]:
     """Everything that a number of this evaluation depends on, save the data and who ranked it.
@@ -19,14 +15,15 @@ def definitions(config: EvalConfig, slice_lists: schemas.SliceLists) -> dict[str
     Not in it: the candidates' source, paths, engine. A ranking by position and one by score
     may be compared.
     """
+    asked = {m.metric.name: m.metric for m in config.asked}.values()
     return {
         "evaluation": config.evaluation,
         "zone": config.zone,
         "n_buckets": config.n_buckets,
         "unshown_clicks": config.unshown_clicks,
-        "order": _ORDER,
+        "rules": config.rules.model_dump(),
         "labels": {label: dict(sorted(config.gains_of(label).items())) for label in config.labels},
-        "metrics": {m.name: _words(m) for m, _ in metrics.measures_of(config.metrics, config.ks)},
+        "metrics": {m.name: _words(m) for m in asked},
         "slices": {name: slice_lists.get(name) for name in config.slices.columns},
     }
 
@@ -35,7 +32,7 @@ def definition_hash(defined: Mapping[str, Any], series: Mapping[str, Any]) -> st
     """16 hex digits for one series: equal exactly where two numbers mean the same."""
     columns = [] if series["slice"] == schemas.EVERY_QUERY else series["slice"].split(",")
     part = {
-        **{key: defined[key] for key in ("zone", "n_buckets", "unshown_clicks", "order")},
+        **{key: defined[key] for key in ("zone", "n_buckets", "unshown_clicks", "rules")},
         "label": defined["labels"][series["label"]],
         "metric": defined["metrics"].get(series["metric"]) or _words_of_count(series["metric"]),
         "population": series["population"],
@@ -84,8 +81,9 @@ def merged_definitions(oldest_first: Iterable[Mapping[str, Any]]) -> dict[str, A
     return merged
 
 
-def _words(metric: metrics.Metric) -> dict[str, str]:
-    return {"formula": metric.formula, "null_when": metric.null_when}
+def _words(metric: metrics.Metric) -> dict[str, Any]:
+    options = {option.name: option.default for option in metric.options}
+    return {"formula": metric.formula, "null_when": metric.null_when, "options": options}
 
 
 def _words_of_count(name: str) -> dict[str, str]:

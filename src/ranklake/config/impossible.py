@@ -32,6 +32,7 @@ _RESERVED_VALUES = (schemas.NO_VALUE, schemas.RARE_VALUE)
 def problems_of(config: EvalConfig) -> Iterator[Problem]:
     """Everything that is impossible about the configuration, though each key alone is right."""
     yield from _of_labels(config)
+    yield from _of_measures(config)
     yield from _of_models(config)
     yield from _of_lake(config.lake)
     yield from _of_slices(config)
@@ -55,6 +56,24 @@ def _of_labels(config: EvalConfig) -> Iterator[Problem]:
         yield ("labels",), "judgments and log events cannot be labels of one evaluation"
 
 
+def _of_measures(config: EvalConfig) -> Iterator[Problem]:
+    if not config.metrics and not config.measures:
+        yield ("metrics",), "found nothing to measure, expected metrics or measures"
+    asked = {m.metric.name: m for m in config.asked}
+    if metrics.Need.SCORES in config.needs and not config.score_is_probability:
+        names = ", ".join(n for n, m in asked.items() if metrics.Need.SCORES in m.needs)
+        yield ("score_is_probability",), f"found false, expected true for {names}"
+    if "cvr" in asked and not {metrics.CLICK, metrics.CONVERSION} <= {*config.labels}:
+        yield ("labels",), "cvr is of conversions and clicks, expected both labels"
+    if config.rules.duplicates != "best" and config.unique_key:
+        yield (
+            ("unique_key",),
+            f"is a promise that rules.duplicates = {config.rules.duplicates!r} doubts",
+        )
+    if config.rules.duplicates == "keep" and metrics.Need.TIES in config.needs:
+        yield ("rules", "duplicates"), "found 'keep', expected another where ties are looked at"
+
+
 def _of_models(config: EvalConfig) -> Iterator[Problem]:
     n_models = Counter(config.models.values())
     for model, alias in config.models.items():
@@ -76,7 +95,7 @@ def _of_slices(config: EvalConfig) -> Iterator[Problem]:
     columns = config.slices.columns
     tables = (*schemas.INPUTS, *schemas.LAKE)
     ours = {column.name for table in tables for column in table.columns}
-    values = {m.column for m in metrics.per_query_measures(config.metrics, config.ks)}
+    values = {m.column for m in config.per_query}
     n_columns = Counter(name.lower() for name in columns)  # Spark does not tell A from a
     for name in columns:
         if not re.fullmatch(NAME, name):

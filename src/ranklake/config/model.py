@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from ranklake import metrics
 from ranklake.config.impossible import Problem, problems_of
+from ranklake.config.rules import Rules
+from ranklake.config.strict import STRICT
 from ranklake.config.values import (
     EVENTS,
     Cutoff,
@@ -20,26 +21,42 @@ from ranklake.config.values import (
     DistinctSome,
     EventKind,
     Gain,
+    MeasureName,
     MetricName,
     Name,
     Zone,
     spelled,
 )
+from ranklake.metrics import (
+    DEFAULTS,
+    SHOWN,
+    Measure,
+    Need,
+    measures_of,
+    needs_of,
+    per_query_measures,
+)
 
 Gains = Mapping[str, float]
 """What one event of each kind is worth."""
 
+OVER_TIES = (
+    "tied",
+    *(
+        f"{name}(tie_break={bound})"
+        for name in ("precision", "recall")
+        for bound in ("best", "worst")
+    ),
+)
+"""What tie_diagnostics looks at."""
+
 _GAINS: dict[str, Gains] = {kind: {kind: 1.0} for kind in EVENTS}
 
 
-class _Strict(BaseModel):
-    """Frozen, without conversions, without unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
-
-
-class Input(_Strict):
+class Input(BaseModel):
     """Where one input lies, and how its columns become ours."""
+
+    model_config = STRICT
 
     format: Literal["delta", "parquet", "csv", "json"] = "delta"
     path: str | None = None
@@ -63,8 +80,10 @@ class Input(_Strict):
         return f"delta.{_backticked(located(self.path or ''))}"
 
 
-class Inputs(_Strict):
+class Inputs(BaseModel):
     """The inputs that the evaluation reads; each one is optional."""
+
+    model_config = STRICT
 
     impressions: Input | None = None
     clicks: Input | None = None
@@ -77,8 +96,10 @@ class Inputs(_Strict):
         return {name: value for name in type(self).model_fields if (value := getattr(self, name))}
 
 
-class Lake(_Strict):
+class Lake(BaseModel):
     """Where the evaluation's tables lie: a directory, or a schema of a catalog."""
+
+    model_config = STRICT
 
     path: str | None = None
     catalog_schema: Annotated[str, spelled(r"\w+(\.\w+)?", "schema or catalog.schema")] | None = (
@@ -118,8 +139,10 @@ def _backticked(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-class Slices(_Strict):
+class Slices(BaseModel):
     """Subsets of the queries that get numbers of their own."""
+
+    model_config = STRICT
 
     columns: Distinct[str] = ()
     crosses: Distinct[tuple[str, ...]] = ()
@@ -132,11 +155,13 @@ class Slices(_Strict):
         return (*((column,) for column in self.columns), *self.crosses)
 
 
-class EvalConfig(_Strict):
+class EvalConfig(BaseModel):
     """One evaluation: what is read, what is measured, and where it is published.
 
     The date and the models are arguments of a run, never configuration.
     """
+
+    model_config = STRICT
 
     evaluation: Name = "default"
     zone: Zone = "UTC"
@@ -145,8 +170,12 @@ class EvalConfig(_Strict):
     labels: DistinctSome[Name] = ("click",)
     gains: dict[Name, dict[EventKind, Gain]] = {}
     unshown_clicks: Literal["relevant", "reject"] = "relevant"
-    metrics: DistinctSome[MetricName] = metrics.DEFAULTS
+    metrics: Distinct[MetricName] = DEFAULTS
     ks: DistinctSome[Cutoff] = (1, 3, 5, 10)
+    measures: Distinct[MeasureName] = ()
+    score_is_probability: bool = False
+    tie_diagnostics: bool = False
+    rules: Rules = Rules()
     n_buckets: Annotated[int, Field(ge=50, le=10_000)] = 400
     confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
     detail: Literal["all", "relevant", "none"] = "all"
@@ -158,6 +187,47 @@ class EvalConfig(_Strict):
     slices: Slices = Slices()
     models: dict[str, str] = {}
     inputs: Inputs = Inputs()
+
+    @property
+    def asked(self) -> tuple[Measure, ...]:
+        """Every measure that is published, and those that they are made of or counted by."""
+        return measures_of(self.metrics, self.ks, self.measures)
+
+    @property
+    def diagnosed(self) -> tuple[Measure, ...]:
+        """The measures that only the table quality shows: hits, and what equal scores decide."""
+        return measures_of(("hits", *(OVER_TIES if self.tie_diagnostics else ())), self.ks)
+
+    @property
+    def per_query(self) -> tuple[Measure, ...]:
+        """The measures that are columns of query_metrics."""
+        return per_query_measures((*self.asked, *self.diagnosed))
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """What the measures need beyond hits and their ranks."""
+        return needs_of(self.per_query)
+
+    @property
+    def ranks_every_query(self) -> bool:
+        """Whether something depends on the order of queries without a relevant item too."""
+        return Need.JUDGED in self.needs or self.rules.unjudged == "drop"
+
+    @property
+    def values_every_query(self) -> bool:
+        """Whether a query without a relevant item can have any value but 0 or null."""
+        return self.ranks_every_query or Need.SCORES in self.needs
+
+    @property
+    def query_extras(self) -> tuple[str, ...]:
+        """The values of a query that some measure needs."""
+        measures = (*self.asked, *self.diagnosed)
+        used = {
+            "n_slots": any(m.k == SHOWN for m in measures),
+            "weight": any(m.weight == "weight" for m in measures),
+            "n_scored": Need.SCORES in self.needs,
+        }
+        return tuple(name for name, is_used in used.items() if is_used)
 
     @property
     def known_gains(self) -> dict[str, Gains]:

@@ -12,7 +12,7 @@ from ranklake.errors import near_miss
 
 T = TypeVar("T")
 
-EVENTS = ("click", "conversion", "judgment")
+EVENTS = (metrics.CLICK, metrics.CONVERSION, metrics.JUDGMENT)
 NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
 NAME_IN_WORDS = "letters, digits and _, no digit first, 64 at most"
 
@@ -37,11 +37,12 @@ def _zone(name: str) -> str:
     return name
 
 
-def _metric(name: str) -> str:
-    try:
-        return metrics.metric(name).name
-    except KeyError as error:
-        raise ValueError(error.args[0]) from error
+def _metric(text: str) -> str:
+    return str(metrics.metric_with_options(text))
+
+
+def _measure(text: str) -> str:
+    return str(metrics.measure(text))
 
 
 def _event(kind: str) -> str:
@@ -64,5 +65,6 @@ Gain = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Name = Annotated[str, spelled(NAME, NAME_IN_WORDS)]
 Zone = Annotated[str, AfterValidator(_zone)]
 MetricName = Annotated[str, AfterValidator(_metric)]
+MeasureName = Annotated[str, AfterValidator(_measure)]
 Distinct = Annotated[tuple[T, ...], AfterValidator(_distinct)]
 DistinctSome = Annotated[tuple[T, ...], Field(min_length=1), AfterValidator(_distinct)]

@@ -1,22 +1,51 @@
 """Every metric, defined once. This package imports no Spark; `metrics.atoms` does."""
 
-from ranklake.metrics.catalog import DEFAULTS, HIT_RATE, METRICS, metric
-from ranklake.metrics.measures import Measure, measures_of, per_query_measures
-from ranklake.metrics.metric import NO_CUTOFF, Denominator, Metric, Population, column_name
+from ranklake.metrics.catalog import DEFAULTS, METRICS, metric
+from ranklake.metrics.measures import (
+    Measure,
+    measure,
+    measures_of,
+    metric_with_options,
+    needs_of,
+    of_series,
+    per_query_measures,
+    with_defaults,
+)
+from ranklake.metrics.metric import (
+    CLICK,
+    CONVERSION,
+    JUDGMENT,
+    NO_CUTOFF,
+    SHOWN,
+    Cutoff,
+    Denominator,
+    Metric,
+    Need,
+    Population,
+)
 from ranklake.metrics.ranking import Ranking
 
 __all__ = [
+    "CLICK",
+    "CONVERSION",
     "DEFAULTS",
-    "HIT_RATE",
+    "JUDGMENT",
     "METRICS",
     "NO_CUTOFF",
+    "SHOWN",
+    "Cutoff",
     "Denominator",
     "Measure",
     "Metric",
+    "Need",
     "Population",
     "Ranking",
-    "column_name",
+    "measure",
     "measures_of",
     "metric",
+    "metric_with_options",
+    "needs_of",
+    "of_series",
     "per_query_measures",
+    "with_defaults",
 ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from ranklake.metrics.options import Option, Options
 from ranklake.metrics.ranking import Ranking
 
 if TYPE_CHECKING:  # the words and the references are read on machines without Spark
@@ -14,17 +15,42 @@ if TYPE_CHECKING:  # the words and the references are read on machines without S
 
     from ranklake.metrics.atoms import Atoms
 
+CLICK, CONVERSION, JUDGMENT = "click", "conversion", "judgment"
+"""The kinds of events, and the labels that are made of one of them alone."""
+
 NO_CUTOFF = 0
 """The k of a metric over the whole ranking."""
+SHOWN = -1
+"""The k that is each query's own n_slots, written @shown."""
+
+
+class Cutoff(StrEnum):
+    """Whether a metric is cut at a k."""
+
+    REQUIRED = "required"
+    OPTIONAL = "optional"
+    NONE = "none"
 
 
 class Denominator(StrEnum):
     """What the metric's second sum adds up, query by query."""
 
     QUERIES = "queries"  # 1 a query of the population: a mean of per-query values (macro)
+    DEFINED = "queries with a value"  # 1 where the per-query value is defined
     RELEVANT = "relevant items"  # |G|
     SLOTS = "slots"  # k
     SHOWN = "shown items in the top k"  # min(k, n); only a served ranking knows it
+    CLICKS = "clicks in the top k"  # hits of the label `click`
+    LABELS = "relevant candidates"  # hits without a cut-off
+    SCORED = "scored candidates"
+
+
+class Need(StrEnum):
+    """What a metric needs beyond the hits and their ranks: it costs something, so it is opt-in."""
+
+    TIES = "ties"  # tie_first and tie_last of every hit
+    JUDGED = "judged"  # the judged items, and every query's order
+    SCORES = "scores"  # every candidate's score, as a probability
 
 
 class Population(StrEnum):
@@ -44,8 +70,10 @@ class Metric:
     """One metric. Its value over many queries is the ratio of two sums: num / den.
 
     `column(atoms, k)` is an aggregate over the hits of one query (rank.ranked): the query's part
-    of num. A metric without one is made of the column of `sums_of`.
-    `reference(ranking, k)` is the same value, slow and obvious; None when it is undefined.
+    of num. A metric without one is made of the column of `sums_of`, or derived from the sums of
+    others (`derived_from`).
+    `of_counts` names the sum over a query's candidates that is its part where none is relevant.
+    `of_ranking(ranking, k, options)` is the same value, slow and obvious; None when undefined.
     """
 
     name: str
@@ -54,12 +82,15 @@ class Metric:
     null_when: str
     reads_as: str
     source: str
-    reference: Callable[[Ranking, int], float | None]
+    of_ranking: Callable[[Ranking, int, Options], float | None]
     column: Callable[[Atoms, int], Column] | None = None
     sums_of: str = ""
     denominator: Denominator = Denominator.QUERIES
     populations: tuple[Population, ...] = (Population.WITH_RELEVANT, Population.ALL)
-    has_cutoff: bool = True
+    cutoff: Cutoff = Cutoff.REQUIRED
+    options: tuple[Option, ...] = ()
+    needs: frozenset[Need] = frozenset()
+    of_counts: str = ""
     upper: float = 1.0
     aliases: tuple[str, ...] = ()
 
@@ -69,29 +100,45 @@ class Metric:
         return self.sums_of or self.name
 
     @property
+    def has_cutoff(self) -> bool:
+        """Whether it may be cut at a k."""
+        return self.cutoff is not Cutoff.NONE
+
+    @property
+    def is_mean_over_relevant(self) -> bool:
+        """Whether queries without a relevant item have no value, and are left out of the mean."""
+        is_mean = self.denominator is Denominator.QUERIES
+        return is_mean and self.null_when != "never"
+
+    @property
     def served_only(self) -> bool:
         """Whether it needs to know which candidates were shown."""
         return self.denominator is Denominator.SHOWN
+
+    @property
+    def defaults(self) -> Options:
+        """Every option at its default."""
+        return {option.name: option.parsed(option.default) for option in self.options}
 
     def cutoffs(self, ks: tuple[int, ...]) -> tuple[int, ...]:
         """The ks at which it is measured: all of them, or none when it has no cut-off."""
         return ks if self.has_cutoff else (NO_CUTOFF,)
 
+    def reference(self, ranking: Ranking, k: int, options: Options | None = None) -> float | None:
+        """The query's value in plain Python; None when it is undefined."""
+        return self.of_ranking(ranking, k, {**self.defaults, **(options or {})})
+
     def reference_denominator(self, ranking: Ranking, k: int) -> float:
         """The query's part of den, in a population that holds it."""
+        depth = ranking.depth(k)
         parts = {
             Denominator.QUERIES: 1.0,
+            Denominator.DEFINED: float(self.reference(ranking, k) is not None),
             Denominator.RELEVANT: float(ranking.n_relevant),
-            Denominator.SLOTS: float(k),
-            Denominator.SHOWN: float(min(k, ranking.n_candidates)),
+            Denominator.SLOTS: float(depth),
+            Denominator.SHOWN: float(min(depth, ranking.n_candidates)),
+            Denominator.LABELS: float(ranking.hits(NO_CUTOFF)),
+            Denominator.SCORED: float(sum(score is not None for score in ranking.scores)),
+            Denominator.CLICKS: float(ranking.clicks(k)),
         }
         return parts[self.denominator]
-
-
-def column_name(metric: str, k: int) -> str:
-    """The metric's column in query_metrics.
-
-    >>> column_name("recall", 10), column_name("r_precision", 0)
-    ('recall_at_10', 'r_precision')
-    """
-    return metric if k == NO_CUTOFF else f"{metric}_at_{k}"

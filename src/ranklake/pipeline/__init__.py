@@ -3,26 +3,27 @@
 The steps are lazy and know nothing of each other; this is the only room that joins them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ranklake import clean, read, schemas
 from ranklake import config as configuration
+from ranklake import read, schemas
 from ranklake.aggregate import series, sums
 from ranklake.aggregate.slices import Dictionary, identified
 from ranklake.complaints import data_errors
 from ranklake.config import EvalConfig
 from ranklake.errors import ConfigError
 from ranklake.estimate import estimated
-from ranklake.metrics import measures_of, per_query_measures
-from ranklake.pipeline.checks import checks_of
-from ranklake.pipeline.frames import Frames, frames_of
+from ranklake.metrics import NO_CUTOFF
+from ranklake.pipeline.assembled import cleaned, frames_of
+from ranklake.pipeline.checks import checks_of, refuse_duplicates
+from ranklake.pipeline.frames import Frames
 from ranklake.pipeline.inputs import Day, day_of, slices_of
 from ranklake.pipeline.needs import check_needs
 from ranklake.pipeline.publish import Publisher, check_tables, lake_tables
@@ -31,12 +32,17 @@ from ranklake.run import Listener, Run, silent
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What one run found: the rows of metrics, metric_sums and quality, as Arrow tables."""
+    """What one run found: the rows of metrics, metric_sums and quality, as Arrow tables.
+
+    per_query() is a lazy DataFrame of one row per (model, query, label): counts, hit arrays and a
+    column a measure, null where undefined. It is computed from the log whenever it is used.
+    """
 
     run_id: str
     metrics: pa.Table
     metric_sums: pa.Table
     quality: pa.Table
+    per_query: Callable[[], DataFrame]
 
 
 def evaluate(
@@ -91,6 +97,9 @@ def _evaluated(
         slice_lists, dictionary = _defined(spark, config, run, day, redefine=redefine)
     frames = frames_of(day, config, slice_lists)
     run.plan, run.plan_reason = frames.plan
+    if config.rules.duplicates == "error":
+        with data_errors("inputs"):
+            refuse_duplicates(frames)
     publisher = Publisher(spark, config, run) if config.lake.is_given else None
     if publisher:
         publisher.record("STARTED")
@@ -99,7 +108,8 @@ def _evaluated(
         bucket_sums = _bucket_sums(queries, measured, config, dictionary)
     with run.stage("aggregate, estimate"):
         metric_sums = _metric_sums(bucket_sums, frames, day, config, run)
-        metrics = estimated(metric_sums, confidence=config.confidence)
+        derived = [measure for measure in config.asked if measure.is_derived]
+        metrics = estimated(metric_sums, confidence=config.confidence, derived=derived)
     with run.stage("check"), data_errors("inputs"):
         checks = checks_of(day, frames, queries, bucket_sums, config)
     if publisher:
@@ -108,7 +118,9 @@ def _evaluated(
             publisher.replace(schemas.QUALITY, checks)
             publisher.replace(schemas.METRICS, metrics)  # this commit is the publication
         publisher.record("SUCCESS")
-    return Evaluation(run.run_id, metrics, metric_sums, checks)
+    return Evaluation(
+        run.run_id, metrics, metric_sums, checks, lambda: frames.per_query(config.per_query)
+    )
 
 
 def _defined(
@@ -116,7 +128,7 @@ def _defined(
 ) -> tuple[schemas.SliceLists, Dictionary]:
     """The slices of the run, now that what its numbers mean is known and agrees with the lake."""
     recorded = read.recorded_definitions(spark, config.lake) if config.lake.is_given else {}
-    asking = clean.cleaned(day.rows[day.base])
+    asking = cleaned(day.rows[day.base], config)
     slice_lists, dictionary = slices_of(asking, config, recorded.get("slices", {}))
     run.definitions = configuration.definitions(config, slice_lists)
     changed = [] if redefine else configuration.redefinitions(recorded, run.definitions)
@@ -162,33 +174,49 @@ def _measured(
 
     Where a detail table is written they are read back from it: computed once, used twice.
     """
-    measures = per_query_measures(config.metrics, config.ks)
-    has_relevant = F.col("n_relevant") > 0
+    measures = config.per_query
+    has_value = F.lit(True) if config.values_every_query else F.col("n_relevant") > 0
     if publisher is None or config.detail == "none":
         if publisher:
             publisher.clear_detail()
-        return frames.queries(), frames.measured(measures).where(has_relevant)
-    rows = (
-        frames.per_query(measures)
-        if config.detail == "all"
-        else frames.measured(measures).where(has_relevant)
-    )
+        return _computed_twice(frames, config, has_value)
+    rows = frames.measured(measures)
+    if config.detail == "all" or config.values_every_query:
+        rows = frames.per_query(measures)
+    if config.detail == "relevant":
+        rows = rows.where(F.col("n_relevant") > 0)
     detail = publisher.detail(rows, dictionary.values).transform(
         identified, slices=config.slices.columns
     )
-    measured = detail.where(has_relevant)
-    if config.detail == "relevant":
-        return frames.queries(), measured
-    return detail.where(F.col("label") == config.labels[0]), measured
+    if config.detail == "all":
+        return detail.where(_is_first_label(config)), detail.where(has_value)
+    if config.values_every_query:
+        return _computed_twice(frames, config, has_value)
+    return frames.queries(), detail.where(has_value)
+
+
+def _computed_twice(
+    frames: Frames, config: EvalConfig, has_value: Column
+) -> tuple[DataFrame, DataFrame]:
+    """As `_measured`, from the log: where no table holds every query that is needed."""
+    if not config.values_every_query:
+        return frames.queries(), frames.measured(config.per_query).where(has_value)
+    per_query = frames.per_query(config.per_query)
+    return per_query.where(_is_first_label(config)), per_query
+
+
+def _is_first_label(config: EvalConfig) -> Column:
+    return F.col("label") == config.labels[0]
 
 
 def _bucket_sums(
     queries: DataFrame, measured: DataFrame, config: EvalConfig, dictionary: Dictionary
 ) -> pa.Table:
-    columns = [measure.column for measure in per_query_measures(config.metrics, config.ks)]
+    measures = (*config.asked, *config.diagnosed)
+    ks = tuple(dict.fromkeys((*config.ks, *(m.k for m in measures if m.k != NO_CUTOFF))))
     return sums.aggregated(
-        sums.query_sums(queries, ks=config.ks),
-        sums.value_sums(measured, columns=columns),
+        sums.query_sums(queries, ks=ks),
+        sums.value_sums(measured, measures=[m for m in measures if not m.is_derived]),
         dictionary=queries.sparkSession.createDataFrame(dictionary.memberships),
     ).toArrow()
 
@@ -198,9 +226,12 @@ def _metric_sums(
 ) -> pa.Table:
     return series.metric_sums(
         bucket_sums,
-        measures=measures_of(config.metrics, config.ks),
-        labels=config.labels,
-        served=list(day.served) if frames.served is not None else [],
-        n_buckets=config.n_buckets,
+        measures=config.asked,
+        scope=series.Scope(
+            labels=config.labels,
+            served=list(day.served) if frames.served is not None else [],
+            n_buckets=config.n_buckets,
+            undefined=float(config.rules.no_relevant == "one"),
+        ),
         definition_hash=lambda row: configuration.definition_hash(run.definitions, row),
     )

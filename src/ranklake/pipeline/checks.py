@@ -1,16 +1,19 @@
 """What the run found on its way → the rows of the table quality."""
 
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from ranklake import quality
 from ranklake.config import EvalConfig
+from ranklake.errors import ContractError
 from ranklake.pipeline.frames import Frames
 from ranklake.pipeline.inputs import Day
+from ranklake.schemas import QUERY
 
 
 def checks_of(
@@ -21,18 +24,22 @@ def checks_of(
     Findings of an input without models stand with every model of the run.
     """
     orphans = _orphans(day, frames, queries)
+    unlabelled = _unlabelled(frames)
     rows: list[dict[str, Any]] = []
     for model, raw in day.models.items():
         name = "impressions" if model in day.served else "scores"
         counts = day.audits[name][raw]
+        sums = quality.Sums.of(bucket_sums, model=model)
         is_log = frames.served is not None and model in day.served
+        usable = _usable(counts, unlabelled.get(model), config)
         found = [
             *quality.of_input(name, counts),
-            *quality.of_queries(
-                bucket_sums,
-                model=model,
-                labels=config.labels,
-                usable_rows=counts["usable"] if is_log else None,
+            *quality.of_queries(sums, labels=config.labels, ks=config.ks, usable_rows=usable),
+            *([] if is_log else [_of_unlabelled(unlabelled.get(model), counts["usable"])]),
+            *(
+                quality.of_ties(sums, labels=config.labels, ks=config.ks)
+                if config.tie_diagnostics
+                else ()
             ),
             *(
                 row
@@ -42,8 +49,80 @@ def checks_of(
             *orphans,
         ]
         rows += [{"model_version": model, **row} for row in found]
+    _refuse(rows, config)
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
+
+def _usable(counts: Mapping[str, int], unlabelled: Row | None, config: EvalConfig) -> int | None:
+    """Candidate rows of evaluated queries; None where the candidates are not all counted."""
+    rules = config.rules
+    if rules.depth or rules.unjudged == "drop" or rules.duplicates == "keep":
+        return None
+    dropped = sum(
+        counts[name]
+        for name, place in (("null_score", rules.null_scores), ("nan_score", rules.nan_scores))
+        if place == "drop"
+    )
+    return counts["usable"] - dropped - (unlabelled["n_rows"] if unlabelled else 0)
+
+
+def _of_unlabelled(found: Row | None, n_rows: int) -> dict[str, Any]:
+    return quality.check("queries.unlabelled", found["n_queries"] if found else 0, n_rows)
+
+
+def _unlabelled(frames: Frames) -> dict[str, Row]:
+    """For each listed model, its candidates of queries that nobody asked or judged, if any."""
+    if frames.listed is None:
+        return {}
+    queries = (
+        frames.listed.groupBy("model_version", *QUERY)
+        .agg(F.count(F.lit(1)).alias("n_rows"))
+        .join(frames.base.select(*QUERY), on=[*QUERY], how="left_anti")
+    )
+    found = queries.groupBy("model_version").agg(
+        F.count(F.lit(1)).alias("n_queries"), F.sum("n_rows").alias("n_rows")
+    )
+    return {row["model_version"]: row for row in found.collect()}
+
+
+def _refuse(rows: Sequence[Mapping[str, Any]], config: EvalConfig) -> None:
+    """Raises ContractError with everything that a rule takes for an error."""
+    rules = config.rules
+    refused: dict[str, tuple[str, str]] = {
+        "queries.without_candidates": ("missing_in_run", rules.missing_in_run),
+        "queries.unlabelled": ("missing_in_truth", rules.missing_in_truth),
+        **{
+            f"queries.without_relevant.{label}": ("no_relevant", rules.no_relevant)
+            for label in config.labels
+        },
+    }
+    problems = [
+        f"{row['model_version']}: {row['name']}: found {row['value']:,.0f} of {row['n_rows']:,},"
+        f" expected none (rules.{refused[row['name']][0]} = 'error')"
+        for row in rows
+        if row["value"] and refused.get(row["name"], ("", ""))[1] == "error"
+    ]
+    if problems:
+        raise ContractError(problems)
+
+
+def refuse_duplicates(frames: Frames) -> None:
+    """Raises ContractError with examples where a model lists an item twice for a query."""
+    keys = ["model_version", "query_id", "item_id"]
+    candidates = [rows.select(*keys) for rows in (frames.served, frames.listed) if rows is not None]
+    counts = reduce(DataFrame.unionByName, candidates).groupBy(*keys).count()
+    found = counts.where(F.col("count") > 1).orderBy(*keys).limit(MAX_EXAMPLES).collect()
+    if found:
+        raise ContractError(
+            [
+                f"{row['model_version']}: item {row['item_id']!r} stands {row['count']} times for"
+                f" query {row['query_id']!r}, expected once (rules.duplicates = 'error')"
+                for row in found
+            ]
+        )
+
+
+MAX_EXAMPLES = 10
 
 _SCHEMA = pa.schema(
     [

@@ -7,12 +7,10 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ranklake import clean, count, label, measure, rank
-from ranklake.aggregate import slices
+from ranklake import count, label, measure, rank
 from ranklake.config import EvalConfig
-from ranklake.metrics import Measure
-from ranklake.pipeline.inputs import Day
-from ranklake.schemas import QUERY_KEYS, SliceLists
+from ranklake.metrics import Measure, Need
+from ranklake.schemas import QUERY_KEYS
 
 MAX_BROADCAST_LABELS = 20_000_000
 """More labels than that, and the hashes of their queries are not sent to every executor."""
@@ -28,6 +26,7 @@ class Frames:
     served  candidates of the models whose log this is; they carry bucket and slice_id
     listed  candidates of models that were given every asked query
     events  the clicks and conversions of the day, by input
+    labels  the label events, a row for every model; where judged items count, these too
     """
 
     base: DataFrame
@@ -38,8 +37,13 @@ class Frames:
     events: Mapping[str, DataFrame]
     labels: DataFrame
     hashes: DataFrame
-    is_pruned: bool
+    has_few_labels: bool
     config: EvalConfig
+
+    @property
+    def is_pruned(self) -> bool:
+        """Whether only the queries that have a label are ranked."""
+        return self.has_few_labels and not self.config.ranks_every_query
 
     @property
     def plan(self) -> tuple[str, str]:
@@ -47,6 +51,8 @@ class Frames:
         limit = f"{MAX_BROADCAST_LABELS:,}"
         if self.is_pruned:
             return "pruned", f"at most {limit} labels: only the queries that have one are ranked"
+        if self.config.ranks_every_query:
+            return "full", "judged@k or rules.unjudged = 'drop' depend on every query's order"
         return "full", f"more than {limit} labels: their queries' hashes are too many to broadcast"
 
     def kept(self, rows: DataFrame) -> DataFrame:
@@ -61,38 +67,71 @@ class Frames:
             return rows.where(F.lit(False))
         return rows.join(F.broadcast(self.hashes), on=["query_hash"], how="left_anti")
 
+    @property
+    def order(self) -> rank.Order:
+        """How candidates are ordered."""
+        rules = self.config.rules
+        return rank.Order(
+            tie_break=rules.tie_break,
+            is_native=rules.tie_key_type == "native",
+            depth=rules.depth,
+            only_judged=rules.unjudged == "drop",
+            keeps_copies=rules.duplicates == "keep",
+        )
+
     def queries(self, part: Part = lambda rows: rows) -> DataFrame:
         """One row per (model, query that it has) of the part: counts, bucket, slice_id."""
-        frames = []
+        frames, depth = [], self.config.rules.depth
         if self.served is not None:
-            frames.append(count.counted(part(self.served), unique_key=self.config.unique_key))
+            rows = part(self.served).select(*self._counted_columns(self.served))
+            frames.append(count.counted(rows, is_unique=self._is_unique, depth=depth))
         if self.listed is not None:
             asked = count.asked(part(self.base), models=self.listed_models)
-            frames.append(count.counted_for(asked, candidates=self._distinct(part(self.listed))))
-        return _union(frames)
+            candidates = self._distinct(part(self.listed))
+            frames.append(count.counted_for(asked, candidates=candidates, depth=depth))
+        return self._with_candidates(union(frames))
+
+    @property
+    def _is_unique(self) -> bool:
+        """Whether every row is a candidate of its own."""
+        return self.config.unique_key or self.config.rules.duplicates == "keep"
+
+    def _counted_columns(self, candidates: DataFrame) -> list[str]:
+        counted = [*QUERY_KEYS, "item_id", "bucket", "slice_id", "n_slots", "weight"]
+        counted += ["score"] if Need.SCORES in self.config.needs else []
+        return [name for name in candidates.columns if name in counted]
 
     def _distinct(self, candidates: DataFrame) -> DataFrame:
         keys = [*QUERY_KEYS, "item_id"]
-        return (
-            candidates.select(*keys)
-            if self.config.unique_key
-            else candidates.select(*keys).distinct()
-        )
+        scores = ["score"] if Need.SCORES in self.config.needs else []
+        if self._is_unique:
+            return candidates.select(*keys, *scores)
+        if not scores:
+            return candidates.select(*keys).distinct()
+        return candidates.groupBy(*keys).agg(F.max("score").alias("score"))
+
+    def _with_candidates(self, queries: DataFrame) -> DataFrame:
+        is_counted = self.config.rules.missing_in_run != "skip"
+        return queries if is_counted else queries.where(F.col("n_candidates") > 0)
 
     def measured(self, measures: Sequence[Measure]) -> DataFrame:
         """One row per (model, query, label) of the kept queries, as measure.measured."""
         gains = [label.gain_column(name) for name in self.config.labels]
-        candidates = _union(
+        candidates = union(
             [self.kept(rows) for rows in (self.served, self.listed) if rows is not None]
         )
         queries = None
         if self.listed is not None:
             queries = count.asked(self.kept(self.base), models=self.listed_models)
+        pairs = list(zip(self.config.labels, gains, strict=True))
         measured = (
-            rank.items(candidates, labels=self.labels, queries=queries, gains=gains)
-            .transform(rank.numbered, gains=gains)
-            .transform(rank.ranked, labels=list(zip(self.config.labels, gains, strict=True)))
+            rank.items(
+                candidates, labels=self.labels, queries=queries, gains=gains, order=self.order
+            )
+            .transform(rank.numbered, gains=gains, order=self.order, measures=measures)
+            .transform(rank.ranked, labels=pairs, measures=measures)
             .transform(measure.measured, measures=measures)
+            .transform(self._with_candidates)
         )
         return (
             measured.transform(measure.without_duplicates) if self.config.unique_key else measured
@@ -100,93 +139,14 @@ class Frames:
 
     def per_query(self, measures: Sequence[Measure]) -> DataFrame:
         """One row per (model, query, label) of all queries: ranked where a label can reach them."""
+        if not self.is_pruned:
+            return self.measured(measures)
         unranked = self.queries(self.rest).transform(
             measure.unranked, labels=self.config.labels, measures=measures
         )
-        return self.measured(measures).unionByName(unranked)
+        return self.measured(measures).unionByName(unranked, allowMissingColumns=True)
 
 
-def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
-    """The day's frames."""
-    rows = {
-        name: clean.cleaned(frame, unknown_users=config.unknown_users)
-        for name, frame in day.rows.items()
-    }
-    judged = day.base == "judgments"
-    base = _identified(rows[day.base], config, slice_lists)
-    impressions = count.hashed(rows["impressions"]) if "impressions" in rows else None
-    served_rows = None
-    if "served" in config.candidates and impressions is not None:
-        served_rows = _of_models(impressions if judged else base, day.served)
-        served_rows = rank.by_position(served_rows) if config.rank_by == "position" else served_rows
-    scored_rows = None
-    if "scored" in config.candidates:
-        scored_rows = _of_models(count.hashed(rows["scores"]), day.scored)
-    listed = [
-        _keys_and_score(f) for f in (served_rows if judged else None, scored_rows) if f is not None
-    ]
-    labels = _labels(rows, impressions, config)
-    return Frames(
-        base=base.select("query_hash", "query_id", "bucket", "slice_id"),
-        served=None
-        if judged or served_rows is None
-        else _keys_and_score(served_rows, "bucket", "slice_id"),
-        listed=_union(listed) if listed else None,
-        listed_models=[*(day.served if judged else ()), *day.scored],
-        impressions=impressions,
-        events={name: rows[name] for name in ("clicks", "conversions") if name in rows},
-        labels=label.for_models(labels, models=list(day.models)),
-        hashes=label.labelled_hashes(labels),
-        is_pruned=day.n_labels <= MAX_BROADCAST_LABELS,
-        config=config,
-    )
-
-
-def _identified(rows: DataFrame, config: EvalConfig, slice_lists: SliceLists) -> DataFrame:
-    return (
-        rows.transform(count.hashed)
-        .transform(slices.bucketed, n_buckets=config.n_buckets)
-        .transform(slices.sliced, slice_lists=slice_lists)
-    )
-
-
-def _keys_and_score(candidates: DataFrame, *more: str) -> DataFrame:
-    return candidates.select(*QUERY_KEYS, "item_id", "score", *more)
-
-
-def _of_models(rows: DataFrame, models: Mapping[str, str]) -> DataFrame:
-    """The rows of the models, under their published names."""
-    raw = F.col("model_version")
-    published = reduce(
-        lambda chosen, pair: F.when(raw == pair[1], F.lit(pair[0])).otherwise(chosen),
-        [(name, original) for name, original in models.items() if name != original],
-        raw,
-    )
-    kept = rows.where(raw.isin(list(models.values())))
-    return kept.withColumn("model_version", published)
-
-
-def _labels(
-    rows: Mapping[str, DataFrame], impressions: DataFrame | None, config: EvalConfig
-) -> DataFrame:
-    """One row per label event of any source, with query_hash and a gain a label."""
-    gains = {name: config.gains_of(name) for name in config.labels}
-    frames = [] if impressions is None else label.judged_on_rows(impressions, gains=gains)
-    for name, kind in (("clicks", "click"), ("conversions", "conversion")):
-        if name in rows and any(of_kind.get(kind) for of_kind in gains.values()):
-            events = rows[name]
-            if impressions is not None:
-                events = label.with_item_keys(events, impressions=impressions)
-            frames.append(label.judged(events, kind=kind, gains=gains))
-    if "judgments" in rows:
-        frames.append(
-            label.judged(rows["judgments"], kind="judgment", gains=gains, grade=F.col("gain"))
-        )
-    labels = count.hashed(_union(frames))
-    if config.unshown_clicks == "reject" and impressions is not None:
-        labels = label.shown_only(labels, impressions=impressions)
-    return labels
-
-
-def _union(frames: Sequence[DataFrame]) -> DataFrame:
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all frames; a column that one lacks is null there."""
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)

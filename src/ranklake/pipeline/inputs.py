@@ -79,6 +79,7 @@ def day_of(
             _refuse_unusable(name, audits[name])
             raise read.missing_day(sources[name], day, zone=config.zone)
     _refuse_shared_names(served, scored)
+    _refuse_by_rule(audits, config)
     wanted = _wanted(models, {**served, **scored}, day)
     found = Day(
         rows=rows,
@@ -135,6 +136,26 @@ def _models(audits: Mapping[str, Audit], name: str, config: EvalConfig) -> dict[
     if problems:
         raise ContractError(sorted(problems))
     return dict(sorted(models.items()))
+
+
+def _refuse_by_rule(audits: Mapping[str, Audit], config: EvalConfig) -> None:
+    """Raises ContractError with the values that a rule takes for errors."""
+    rules = config.rules
+    refused = {
+        "nan_score": ("nan_scores", rules.nan_scores),
+        "null_score": ("null_scores", rules.null_scores),
+        "negative_gain": ("negative", rules.negative),
+    }
+    problems = [
+        f"{name}: {finding}: found {counts[finding]:,} of {counts['n_rows']:,} rows,"
+        f" expected none (rules.{rule} = 'error')"
+        for name, audit in audits.items()
+        for counts in audit.values()
+        for finding, (rule, value) in refused.items()
+        if value == "error" and counts.get(finding)
+    ]
+    if problems:
+        raise ContractError(problems)
 
 
 def _refuse_unusable(name: str, audit: Audit) -> None:

@@ -10,7 +10,6 @@ from pyspark.sql import functions as F
 from ranklake import schemas, write
 from ranklake.config import EvalConfig
 from ranklake.errors import ConfigError
-from ranklake.metrics import per_query_measures
 from ranklake.run import Run
 
 
@@ -28,9 +27,12 @@ def _query_metrics(config: EvalConfig) -> schemas.Table:
     ]
     of_metrics = [
         schemas.Column(m.column, "DOUBLE", f"{m.metric.formula}; null: {m.metric.null_when}")
-        for m in per_query_measures(config.metrics, config.ks)
+        for m in config.per_query
     ]
-    return schemas.QUERY_METRICS.plus([*of_slices, *of_metrics])
+    extras = [
+        column for column in schemas.QUERY_EXTRA_COLUMNS if column.name in config.query_extras
+    ]
+    return schemas.QUERY_METRICS.plus([*of_slices, *extras, *of_metrics])
 
 
 def check_tables(spark: SparkSession, config: EvalConfig, tables: Sequence[schemas.Table]) -> None:

@@ -10,7 +10,7 @@ from ranklake.schemas.inputs import (
     ROW_LABELS,
     SCORES,
 )
-from ranklake.schemas.keys import IS_WANTED, ITEM, QUERY, QUERY_KEYS
+from ranklake.schemas.keys import IS_WANTED, ITEM, QUERY, QUERY_EXTRAS, QUERY_KEYS
 from ranklake.schemas.lake import (
     COMPARISONS,
     EVERY_QUERY,
@@ -20,6 +20,7 @@ from ranklake.schemas.lake import (
     MODEL_VERSION,
     NO_VALUE,
     QUALITY,
+    QUERY_EXTRA_COLUMNS,
     QUERY_METRICS,
     RARE_VALUE,
     RUNS,
@@ -45,6 +46,8 @@ __all__ = [
     "NO_VALUE",
     "QUALITY",
     "QUERY",
+    "QUERY_EXTRAS",
+    "QUERY_EXTRA_COLUMNS",
     "QUERY_KEYS",
     "QUERY_METRICS",
     "RARE_VALUE",

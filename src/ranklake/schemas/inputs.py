@@ -7,6 +7,7 @@ from ranklake.schemas.table import Column, Table
 
 _QUERY_ID = "one search or ad request"
 _ITEM_ID = "what was ranked: a document, an ad, a product"
+_TIE_KEY = "orders equal scores where rules.tie_break says column:tie_key"
 _INGEST_TS = "when the event reached the log"
 
 IMPRESSIONS = Table(
@@ -24,11 +25,16 @@ IMPRESSIONS = Table(
         Column("user_id", "STRING", "who asked; the cluster of the intervals, null when unknown"),
         Column("position", "INT", "where it was shown, 1 is the top"),
         Column("score", "DOUBLE", "the model's score, higher is better; null when never scored"),
+        Column("tie_key", "DOUBLE", _TIE_KEY),
         Column("clicked", "DOUBLE", "label on the row: above 0 when clicked"),
         Column("converted", "DOUBLE", "label on the row: above 0 when converted"),
         Column("gain", "DOUBLE", "label on the row: graded relevance, 0 is not relevant"),
-        Column("n_slots", "INT", "how many items the page of this query shows"),
-        Column("weight", "DOUBLE", "the query's weight in a weighted mean"),
+        Column(
+            "n_slots",
+            "INT",
+            "how many items the page of this query shows: the k of @shown; null: all of them",
+        ),
+        Column("weight", "DOUBLE", "the query's weight where average=weighted; null counts as 1"),
         Column("ingest_ts", "TIMESTAMP", _INGEST_TS),
     ),
 )
@@ -79,6 +85,7 @@ SCORES = Table(
         Column("item_id", "STRING", _ITEM_ID, required=True),
         Column("model_version", "STRING", "the model that scored it", required=True),
         Column("score", "DOUBLE", "higher is better; null when never scored"),
+        Column("tie_key", "DOUBLE", _TIE_KEY),
         Column("event_date", "DATE", "the day of the query"),
     ),
 )

@@ -9,3 +9,6 @@ QUERY = ("query_hash", "query_id")
 QUERY_KEYS = ("query_hash", "model_version", "query_id")
 """One ranking. The hash comes first: comparing 64 bits keeps shuffle and sort cheap, and strings
 are compared only where two hashes are equal."""
+
+QUERY_EXTRAS = ("n_slots", "weight", "score_sum", "n_scored", "miss_loss")
+"""Values of a query that only some measures need: its page's places, its weight, sums of scores."""

@@ -98,6 +98,13 @@ QUERY_METRICS = Table(
     ),
 )
 
+QUERY_EXTRA_COLUMNS = (
+    Column("n_slots", "INT", "items that the query's page shows; null: all of them"),
+    Column("weight", "DOUBLE", "the query's weight; null counts as 1"),
+    Column("n_scored", "INT", "candidates with a score"),
+)
+"""Columns of query_metrics that are there where some measure needs them."""
+
 METRIC_SUMS = Table(
     name="metric_sums",
     one_row="one series of one day and model: both sums of the metric, bucket by bucket",

@@ -1,0 +1,33 @@
+"""How the sums of aggregate.sums are named, for aggregate.series to find them. No Spark."""
+
+from ranklake.metrics import SHOWN
+
+FINGERPRINT = "fingerprint"
+
+
+def shown_column(k: int) -> str:
+    """Σ min(k, n): the items shown in the first k.
+
+    >>> shown_column(10)
+    'n_shown_at_10'
+    """
+    return f"n_shown_at_{_cutoff(k)}"
+
+
+def short_column(k: int) -> str:
+    """Queries with k candidates or fewer."""
+    return f"n_short_at_{_cutoff(k)}"
+
+
+def weighted_column(column: str, weight: str) -> str:
+    """Σ of a per-query column times the queries' weight; without a weight, the column's own sum."""
+    return f"{column}_by_{weight}" if weight else column
+
+
+def defined_column(column: str, weight: str) -> str:
+    """The queries where the per-query column is defined, each by its weight."""
+    return weighted_column(f"defined_{column}", weight)
+
+
+def _cutoff(k: int) -> str:
+    return "shown" if k == SHOWN else str(k)

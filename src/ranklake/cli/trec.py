@@ -1,0 +1,160 @@
+"""`ranklake trec`: TREC files in, trec_eval's three columns out, by the same code as the job."""
+
+import json
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+
+from ranklake import trec as files
+from ranklake.config import PRESETS, EvalConfig, Preset, of_values, preset, with_preset
+from ranklake.errors import ConfigError
+from ranklake.metrics import JUDGMENT, Measure, measure, with_defaults
+
+DEFAULTS = (
+    *("AP", "Rprec", "RR", "nDCG", "R@10", "R@100", "R@1000"),
+    *("P@5", "P@10", "P@20", "nDCG@5", "nDCG@10", "nDCG@20", "Success@1", "Success@10"),
+)
+_MODEL = "run"
+Values = Mapping[str, float | None]
+
+
+class Format(StrEnum):
+    """How the values are printed."""
+
+    TREC = "trec"
+    JSON = "json"
+
+
+def trec(
+    qrels: Annotated[Path, typer.Argument(help="Judgments: query iteration document relevance.")],
+    run: Annotated[Path, typer.Argument(help="The ranking: query Q0 document rank score tag.")],
+    measures: Annotated[
+        list[str] | None,
+        typer.Option("--measure", "-m", help="A measure, such as 'nDCG(gain=exp2)@10'; repeat it."),
+    ] = None,
+    preset_name: Annotated[
+        str, typer.Option("--preset", help=f"Whose numbers: {', '.join(PRESETS)}.")
+    ] = "trec_eval",
+    per_query: Annotated[
+        bool, typer.Option("--per-query", "-q", help="Print every query's values too.")
+    ] = False,
+    complete: Annotated[
+        bool,
+        typer.Option("--complete", "-c", help="Judged queries that the run lacks count as 0."),
+    ] = False,
+    depth: Annotated[
+        int | None, typer.Option("--depth", "-M", help="Documents of a query that count.")
+    ] = None,
+    judged_only: Annotated[
+        bool, typer.Option("--judged-only", "-J", help="Leave unjudged documents out.")
+    ] = False,
+    rel: Annotated[
+        float | None, typer.Option("--rel", "-l", help="The smallest grade that is relevant.")
+    ] = None,
+    output: Annotated[Format, typer.Option("--output", "-o", help="How to print.")] = Format.TREC,
+) -> None:
+    """Measure a TREC run against qrels, as trec_eval and others do.
+
+    [dim]ranklake trec qrels.txt run.txt -m nDCG@10 -m 'P(rel=2)@5' -q[/dim]
+    """
+    chosen = preset(preset_name)
+    rules = {
+        **({"missing_in_run": "zero"} if complete else {}),
+        **({"depth": depth} if depth else {}),
+        **({"unjudged": "drop"} if judged_only else {}),
+    }
+    config = _config(_asked(measures or DEFAULTS, rel), preset_name, rules)
+    judgments = files.qrels(qrels)
+    ranking = files.run(run, is_unique=config.rules.duplicates == "error")
+    asked = [measure(text) for text in config.measures]
+    everyone, queries = _measured(config, chosen, judgments, ranking, asked, per_query)
+    if output is Format.JSON:
+        found = {"run": ranking.tag, "preset": preset_name, "all": everyone}
+        typer.echo(json.dumps({**found, **({"queries": queries} if per_query else {})}, indent=2))
+        return
+    for query, values in queries.items():
+        _print(query, values)
+    typer.echo(_line("runid", "all", ranking.tag))
+    _print("all", everyone)
+
+
+def _asked(measures: Sequence[str], rel: float | None) -> list[str]:
+    """The measures' strings, with the smallest relevant grade where one is given."""
+    problems, asked = [], []
+    for text in measures:
+        try:
+            named = measure(text)
+        except ValueError as error:
+            problems.append(f"-m {error}")
+            continue
+        takes_rel = "rel" in named.metric.defaults and "gain" not in named.metric.defaults
+        asked.append(with_defaults(text, {"rel": f"{rel:g}"}) if rel and takes_rel else text)
+    if problems:
+        raise ConfigError(problems)
+    return asked
+
+
+def _config(measures: Sequence[str], preset_name: str, rules: Mapping[str, Any]) -> EvalConfig:
+    values = {
+        "candidates": ["served"],
+        "labels": [JUDGMENT],
+        "metrics": [],
+        "measures": list(measures),
+        "rules": dict(rules),
+    }
+    return of_values(with_preset(values, preset_name))
+
+
+def _measured(
+    config: EvalConfig,
+    chosen: Preset,
+    judgments: pa.Table,
+    ranking: files.Run,
+    asked: Sequence[Measure],
+    per_query: bool,
+) -> tuple[Values, dict[str, Values]]:
+    """The values over all queries, and those of each query if asked for."""
+    from ranklake import session
+    from ranklake.notebook import evaluate_with
+
+    spark = session.session()
+    found = evaluate_with(
+        config,
+        impressions=spark.createDataFrame(ranking.rows),
+        judgments=spark.createDataFrame(judgments),
+        model_version=_MODEL,
+    )
+    rows = {
+        (row["metric"], row["variant"], row["k"], row["population"]): row["value"]
+        for row in found.metrics.to_pylist()
+    }
+    everyone = {str(m): rows[m.metric.name, m.variant, m.k, _population(m, chosen)] for m in asked}
+    if not per_query:
+        return everyone, {}
+    undefined = {"zero": 0.0, "one": 1.0}.get(config.rules.no_relevant)
+    own = [m for m in asked if m.column in {of.column for of in config.per_query}]
+    queries = found.per_query().orderBy("query_id").toArrow().to_pylist()
+    return everyone, {
+        row["query_id"]: {
+            str(m): undefined if row[m.column] is None else row[m.column] for m in own
+        }
+        for row in queries
+    }
+
+
+def _population(named: Measure, chosen: Preset) -> str:
+    populations = named.metric.populations
+    return (chosen.population if chosen.population in populations else populations[0]).value
+
+
+def _print(query: str, values: Values) -> None:
+    for name, value in values.items():
+        typer.echo(_line(name, query, "undefined" if value is None else f"{value:.4f}"))
+
+
+def _line(name: str, query: str, value: str) -> str:
+    return f"{name:<22}\t{query}\t{value}"

@@ -1,0 +1,152 @@
+"""The day's rows → Frames: cleaned, hashed, identified, each with the columns that it needs."""
+
+from collections.abc import Mapping
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ranklake import clean, count, label, rank
+from ranklake.aggregate import slices
+from ranklake.config import EvalConfig
+from ranklake.pipeline import frames
+from ranklake.pipeline.frames import Frames, union
+from ranklake.pipeline.inputs import Day
+from ranklake.schemas import QUERY_KEYS, SliceLists
+
+Rows = Mapping[str, DataFrame]
+
+
+def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
+    """The day's frames."""
+    rows = {name: cleaned(frame, config) for name, frame in day.rows.items()}
+    base = _identified(_asking(rows, day, config), config, slice_lists)
+    impressions = count.hashed(rows["impressions"]) if "impressions" in rows else None
+    judged = day.base == "judgments"
+    served = _served(impressions if judged else base, day, config)
+    scored = _scored(rows, day, config)
+    listed = [
+        _ranked_columns(frame, config)
+        for frame in (served if judged else None, scored)
+        if frame is not None
+    ]
+    labels = _labels(rows, impressions, config)
+    models = [*day.models]
+    events: Rows = {name: rows[name] for name in ("clicks", "conversions") if name in rows}
+    return Frames(
+        base=base.select(*_present(base, "query_hash", "query_id", *_OF_QUERY)),
+        served=None if judged or served is None else _ranked_columns(served, config, *_OF_QUERY),
+        listed=union(listed) if listed else None,
+        listed_models=[*(day.served if judged else ()), *day.scored],
+        impressions=impressions,
+        events=events,
+        labels=label.for_models(_with_judged(labels, rows, day, config), models=models),
+        hashes=label.labelled_hashes(labels),
+        has_few_labels=day.n_labels <= frames.MAX_BROADCAST_LABELS,
+        config=config,
+    )
+
+
+_OF_QUERY = ("bucket", "slice_id", "n_slots", "weight")
+
+
+def cleaned(rows: DataFrame, config: EvalConfig) -> DataFrame:
+    """The rows that count, as the rules of the evaluation say."""
+    rules = config.rules
+    scores = clean.Scores(rules.nan_scores, rules.null_scores, rules.score_type == "float")
+    return clean.cleaned(rows, unknown_users=config.unknown_users, scores=scores)
+
+
+def _asking(rows: Rows, day: Day, config: EvalConfig) -> DataFrame:
+    """The rows that say which queries there are; with a rule, those of all candidates too."""
+    base = rows[day.base]
+    if config.rules.missing_in_truth != "zero":
+        return base
+    others = [rows[n] for n in ("impressions", "scores") if n in rows and n != day.base]
+    return union(
+        [base, *[other.select(*_present(other, "query_id", "user_id")) for other in others]]
+    )
+
+
+def _served(rows: DataFrame | None, day: Day, config: EvalConfig) -> DataFrame | None:
+    if "served" not in config.candidates or rows is None:
+        return None
+    return _of_models(rows, day.served).transform(_ordered, config=config)
+
+
+def _scored(rows: Rows, day: Day, config: EvalConfig) -> DataFrame | None:
+    if "scored" not in config.candidates:
+        return None
+    return _of_models(count.hashed(rows["scores"]), day.scored)
+
+
+def _ordered(candidates: DataFrame, *, config: EvalConfig) -> DataFrame:
+    return rank.by_position(candidates) if config.rank_by == "position" else candidates
+
+
+def _identified(rows: DataFrame, config: EvalConfig, slice_lists: SliceLists) -> DataFrame:
+    unused = {"n_slots", "weight"} - {*config.query_extras}
+    return (
+        rows.drop(*unused)
+        .transform(count.hashed)
+        .transform(slices.bucketed, n_buckets=config.n_buckets)
+        .transform(slices.sliced, slice_lists=slice_lists)
+    )
+
+
+def _ranked_columns(candidates: DataFrame, config: EvalConfig, *more: str) -> DataFrame:
+    """The candidates' keys, and what orders them."""
+    tie_key = [
+        name for name in ("tie_key", "position") if f"column:{name}" in config.rules.tie_break
+    ]
+    return candidates.select(
+        *_present(candidates, *QUERY_KEYS, "item_id", "score", *tie_key, *more)
+    )
+
+
+def _present(rows: DataFrame, *names: str) -> list[str]:
+    return [name for name in names if name in rows.columns]
+
+
+def _with_judged(labels: DataFrame, rows: Rows, day: Day, config: EvalConfig) -> DataFrame:
+    """The labels, and where something asks which items are judged, a row for each of those."""
+    if not config.ranks_every_query:
+        return labels
+    judged = rows[day.base]
+    if day.base == "judgments":
+        judged = judged.where(F.col("gain") >= 0)
+    return union([labels, label.judged_items(count.hashed(judged))])
+
+
+def _of_models(rows: DataFrame, models: Mapping[str, str]) -> DataFrame:
+    """The rows of the models, under their published names."""
+    raw = F.col("model_version")
+    published = reduce(
+        lambda chosen, pair: F.when(raw == pair[1], F.lit(pair[0])).otherwise(chosen),
+        [(name, original) for name, original in models.items() if name != original],
+        raw,
+    )
+    kept = rows.where(raw.isin(list(models.values())))
+    return kept.withColumn("model_version", published)
+
+
+def _labels(
+    rows: Mapping[str, DataFrame], impressions: DataFrame | None, config: EvalConfig
+) -> DataFrame:
+    """One row per label event of any source, with query_hash and a gain a label."""
+    gains = {name: config.gains_of(name) for name in config.labels}
+    frames = [] if impressions is None else label.judged_on_rows(impressions, gains=gains)
+    for name, kind in (("clicks", "click"), ("conversions", "conversion")):
+        if name in rows and any(of_kind.get(kind) for of_kind in gains.values()):
+            events = rows[name]
+            if impressions is not None:
+                events = label.with_item_keys(events, impressions=impressions)
+            frames.append(label.judged(events, kind=kind, gains=gains))
+    if "judgments" in rows:
+        frames.append(
+            label.judged(rows["judgments"], kind="judgment", gains=gains, grade=F.col("gain"))
+        )
+    labels = count.hashed(union(frames))
+    if config.unshown_clicks == "reject" and impressions is not None:
+        labels = label.shown_only(labels, impressions=impressions)
+    return labels

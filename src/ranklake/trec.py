@@ -1,0 +1,131 @@
+"""TREC's two text formats: qrels (who is relevant) and runs (what was ranked). No Spark.
+
+qrels  query iteration document relevance
+run    query Q0 document rank score tag
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from ranklake.errors import ContractError
+
+MAX_PROBLEMS = 20
+"""So many malformed lines are told; the others are counted."""
+
+Line = tuple[int, list[str]]
+"""A line's number, from 1, and its fields."""
+
+
+class Run(NamedTuple):
+    """What a run file holds: `rows` by query_id, item_id, score and position; and its tag."""
+
+    rows: pa.Table
+    tag: str
+
+
+def qrels(path: Path) -> pa.Table:
+    """One row per judgment: query_id, item_id and gain, which may be negative.
+
+    Raises ContractError with every malformed line, and every document judged twice for a query.
+    """
+    problems: list[str] = []
+    rows: list[Mapping[str, Any]] = []
+    lines_of: dict[tuple[str, str], int] = {}
+    for number, fields in _lines(path, "query iteration document relevance", problems):
+        query, _, document, relevance = fields
+        gain = _number(relevance, int)
+        if gain is None:
+            problems.append(f"{path}:{number}: relevance is {relevance!r}, expected a whole number")
+            continue
+        _refuse_repeated(path, number, (query, document), lines_of, problems)
+        rows.append({"query_id": query, "item_id": document, "gain": float(gain)})
+    _refuse(problems)
+    return pa.Table.from_pylist(rows, schema=_QRELS)
+
+
+def run(path: Path, *, is_unique: bool = True) -> Run:
+    """One row per ranked document; position is its place among all lines of the file.
+
+    Raises ContractError with every malformed line, and where `is_unique` with every document that
+    stands twice for a query.
+    """
+    problems: list[str] = []
+    rows: list[Mapping[str, Any]] = []
+    lines_of: dict[tuple[str, str], int] = {}
+    tag = ""
+    for number, fields in _lines(path, "query Q0 document rank score tag", problems):
+        query, _, document, _, sim, tag = fields
+        score = _number(sim, float)
+        if score is None or math.isnan(score):
+            problems.append(f"{path}:{number}: score is {sim!r}, expected a number")
+            continue
+        if is_unique:
+            _refuse_repeated(path, number, (query, document), lines_of, problems)
+        key = {"query_id": query, "item_id": document}
+        rows.append({**key, "score": score, "position": number})
+    _refuse(problems)
+    return Run(pa.Table.from_pylist(rows, schema=_RUN), tag)
+
+
+_QRELS = pa.schema([("query_id", pa.string()), ("item_id", pa.string()), ("gain", pa.float64())])
+_RUN = pa.schema(
+    [
+        ("query_id", pa.string()),
+        ("item_id", pa.string()),
+        ("score", pa.float64()),
+        ("position", pa.int32()),
+    ]
+)
+
+
+def _lines(path: Path, form: str, problems: list[str]) -> Iterator[Line]:
+    """The lines with as many fields as the form; the others become problems, blank ones nothing."""
+    n_fields = len(form.split())
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, start=1):
+                try:
+                    fields = raw.decode("utf-8-sig" if number == 1 else "utf-8").split()
+                except UnicodeDecodeError:
+                    problems.append(f"{path}:{number}: is not UTF-8")
+                    continue
+                if len(fields) == n_fields:
+                    yield number, fields
+                elif fields:
+                    found = f"found {len(fields)} fields, expected {n_fields}"
+                    problems.append(f"{path}:{number}: {found}: {form}")
+    except OSError as error:
+        raise ContractError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _number(text: str, kind: Callable[[str], float]) -> float | None:
+    try:
+        return kind(text)
+    except ValueError:
+        return None
+
+
+def _refuse_repeated(
+    path: Path,
+    number: int,
+    key: tuple[str, str],
+    lines_of: dict[tuple[str, str], int],
+    problems: list[str],
+) -> None:
+    first = lines_of.setdefault(key, number)
+    if first != number:
+        query, document = key
+        stands = f"document {document!r} of query {query!r} stands in line {first} already"
+        problems.append(f"{path}:{number}: {stands}")
+
+
+def _refuse(problems: Sequence[str]) -> None:
+    if len(problems) > MAX_PROBLEMS:
+        more = len(problems) - MAX_PROBLEMS
+        problems = [*problems[:MAX_PROBLEMS], f"and {more} more lines"]
+    if problems:
+        raise ContractError(problems)
