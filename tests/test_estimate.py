@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from ranklake.aggregate.series import metric_sums
+from ranklake.aggregate.series import Scope, metric_sums
 from ranklake.estimate import MIN_CLUSTERS, MIN_NONZERO, estimated, jackknife
-from ranklake.metrics import measures_of
+from ranklake.metrics import measure, measures_of
 
 Array = npt.NDArray[np.float64]
 SEED = 20_260_101
@@ -276,9 +276,7 @@ def test_it_reads_what_metric_sums_writes() -> None:
     sums = metric_sums(
         pa.Table.from_pylist(rows),
         measures=measures_of(["recall"], [5]),
-        labels=["click"],
-        served=["v1"],
-        n_buckets=60,
+        scope=Scope(labels=["click"], served=["v1"], n_buckets=60),
         definition_hash=lambda row: "h",
     )
     row = recall_row(sums)
@@ -306,3 +304,41 @@ def test_the_interval_holds_the_truth_as_often_as_it_says_and_the_naive_one_does
     value, n = found.sum(axis=1) / n_queries.sum(axis=1), n_queries.sum(axis=1)
     naive = stats.norm.ppf(0.975) * np.sqrt(value * (1 - value) / n)
     assert np.mean(np.abs(value - truth) <= naive) < 0.85, SEED
+
+
+def test_f_of_means_is_left_out_bucket_by_bucket_like_a_loop_does() -> None:
+    draw = rng()
+    n_queries = draw.integers(1, 5, size=60).astype(float)
+    n_defined = np.minimum(n_queries, draw.integers(0, 3, size=60)).astype(float)
+    found = {"precision": 0.2 * n_defined, "recall": n_defined * draw.random(size=60)}
+    rows = [
+        {
+            **{"model_version": "v1", "label": "click", "slice": "all", "slice_value": "all"},
+            **{"population": "with_relevant", "variant": "", "definition_hash": "h"},
+            **{"metric": name, "k": k, "num": num, "den": den, "fingerprint": None},
+        }
+        for name, k, num, den in (
+            ("precision", 5, found["precision"], n_defined),
+            ("recall", 5, found["recall"], n_defined),
+            ("hit_rate", 5, n_defined, n_defined),
+            ("n_queries", 0, n_defined, n_defined),
+        )
+    ]
+    counts = {**rows[-1], "population": "all", "num": n_queries, "den": n_queries}
+    derived = measure("f1(mean=of_means,beta=2)@5")
+    table = estimated(
+        pa.Table.from_pylist([*rows, counts]), confidence=0.95, derived=[derived]
+    ).to_pylist()
+    (row,) = [row for row in table if row["metric"] == "f1"]
+
+    def f2(used: npt.NDArray[np.bool_]) -> float:
+        p, r = (found[name][used].sum() / n_defined[used].sum() for name in found)
+        return float(5 * p * r / (4 * p + r))
+
+    used = n_defined > 0
+    without = [f2(used & (np.arange(60) != bucket)) for bucket in range(60) if used[bucket]]
+    spread = sqrt((used.sum() - 1) / used.sum() * sum((v - np.mean(without)) ** 2 for v in without))
+    assert row["variant"] == "beta=2,mean=of_means"
+    assert row["value"] == pytest.approx(f2(used), rel=1e-12)
+    assert row["std_err"] == pytest.approx(spread, rel=1e-9)
+    assert row["n_defined"] == n_defined.sum()

@@ -24,11 +24,14 @@ def meanings(output: str) -> dict[str, str]:
 
 
 def test_a_metric_is_explained_in_words() -> None:
-    assert meanings(explained("recall")) == {
+    told = meanings(explained("recall"))
+    assert {what: told[what] for what in list(told)[:9]} == {
         "name": "recall, R",
         "title": "Recall at k",
         "formula": "h / |G|",
         "null when": "the query has no relevant item",
+        "order": "score descending, unscored last; equal scores as rules.tie_break says: item_id"
+        " descending",
         "mean over": "queries with a relevant item; also published over all queries",
         "reads as": "of a query's relevant items, on average x are in the top k",
         "range": "0 to 1",
@@ -59,3 +62,23 @@ def test_without_a_name_every_metric_has_a_line() -> None:
 def test_an_unknown_name_is_an_error_with_the_near_miss() -> None:
     with pytest.raises(ConfigError, match=r"unknown metric 'recal', .* did you mean 'recall'"):
         explained("recal")
+
+
+def test_a_measure_is_explained_with_its_options() -> None:
+    told = meanings(explained("nDCG(gain=exp2)@10"))
+    assert told["name"] == "ndcg(gain=exp2)@10"
+    assert told["column"] == "ndcg_gain_exp2_at_10"
+    assert told["reads as"].startswith("the order of the top 10 reaches")
+    assert told["gain"].split()[:2] == ["exp2", "linear"]
+    assert told["ideal"].split()[:2] == ["judged", "judged"]
+
+
+def test_what_a_measure_costs_is_said() -> None:
+    assert "every query's order" in meanings(explained("Judged@10"))["needs"]
+    assert "equal scores" in meanings(explained("recall(tie_break=expected)@10"))["needs"]
+
+
+@pytest.mark.parametrize("text", ["ndcg(gain=exp3)@10", "auc@3", "ndcg(gian=exp2)"])
+def test_a_wrong_option_or_cut_off_is_an_error(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"expected|known are|no cut-off"):
+        explained(text)

@@ -32,17 +32,23 @@ MAY_IMPORT = {
     "session": {"errors"},
     "simulate": {"errors"},
     "notebook": {*BELOW, "config", "pipeline", "read"},  # a door, as cli is one
-    "cli": {*BELOW, "config", "lake", "pipeline", "run", "session", "simulate", "write"},
+    "trec": {"errors"},
+    "cli": {
+        *(*BELOW, "config", "lake", "notebook", "pipeline", "run"),
+        *("session", "simulate", "trec", "write"),
+    },
     "docgen": {*BELOW, "config"},
     "__init__": {"lake", "notebook", "pipeline"},
     "__main__": {"cli"},
 }
 """Which rooms each room may import, besides itself (design.md 5)."""
 
-WITHOUT_SPARK = ("cli", "config", "docgen", "errors", "estimate", "lake", "metrics", "schemas")
+WITHOUT_SPARK = (
+    *("cli", "config", "docgen", "errors", "estimate", "lake", "metrics", "schemas", "trec"),
+)
 """What an analyst's machine imports."""
 
-LAZY = (*sorted(STEPS), "pipeline.frames", "metrics.atoms", "schemas.conform")
+LAZY = (*sorted(STEPS), "pipeline.assembled", "pipeline.frames", "metrics.atoms", "schemas.conform")
 ACTIONS = {
     *("cache", "checkpoint", "collect", "count", "first", "foreach", "foreachPartition", "head"),
     *("isEmpty", "localCheckpoint", "persist", "show", "tail", "take", "toArrow"),

@@ -11,8 +11,8 @@ from tables import DAY, clicks, impressions, table
 from ranklake import read
 from ranklake.aggregate import sums
 from ranklake.config import EvalConfig, of_values
-from ranklake.metrics import per_query_measures
-from ranklake.pipeline.frames import Frames, frames_of
+from ranklake.pipeline.assembled import frames_of
+from ranklake.pipeline.frames import Frames
 from ranklake.pipeline.inputs import day_of
 
 NEVER = (
@@ -108,7 +108,6 @@ def test_counting_shuffles_one_row_a_query_and_no_string_is_in_a_buffer(frames: 
 def test_sums_carry_no_string_in_their_buffers(
     spark: SparkSession, frames: Frames, config: EvalConfig
 ) -> None:
-    columns = [measure.column for measure in config.per_query]
     measured = frames.measured(config.per_query)
     named = spark.createDataFrame(
         [(1, "all", "all")], "slice_id long, slice string, slice_value string"
@@ -116,7 +115,7 @@ def test_sums_carry_no_string_in_their_buffers(
     text = plan(
         sums.aggregated(
             sums.query_sums(frames.queries(), ks=config.ks),
-            sums.value_sums(measured, columns=columns),
+            sums.value_sums(measured, measures=config.asked),
             dictionary=named,
         )
     )

@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ranklake.aggregate.series import metric_sums
+from ranklake.aggregate.series import Scope, metric_sums
 from ranklake.metrics import METRICS, measures_of, per_query_measures
 
 K = 3
-NAMES = tuple(m.name for m in METRICS if m.has_cutoff)
+NAMES = tuple(m.name for m in METRICS if m.has_cutoff and m.name not in ("cvr", "judged"))
 Q1_Q2, Q3 = -(2**63) + 1, 2**62 + 1  # 64 bits: a double would lose the last of them
 
 OF_QUERIES = [
@@ -59,8 +59,10 @@ KEY = {"model_version": "v1", "label": None, "slice": "all", "slice_value": "all
 
 def bucket_sums(*rows: Mapping[str, Any]) -> pa.Table:
     """Rows as sums.aggregated leaves them: of model v1, over all queries, unless they say more."""
-    values = [m.column for m in per_query_measures(NAMES, [K])]
+    values = [m.column for m in per_query_measures(measures_of(NAMES, [K]))]
     counts = ["n_queries", "n_candidates", "n_shown_at_3", "n_with_relevant", "n_relevant"]
+    others = {name for row in rows for name in row} - {*KEY, "bucket", "fingerprint"}
+    counts += sorted(others - {*counts, *values})
     schema = pa.schema(
         [
             *((name, pa.string()) for name in KEY),
@@ -69,8 +71,6 @@ def bucket_sums(*rows: Mapping[str, Any]) -> pa.Table:
             ("fingerprint", pa.int64()),
         ]
     )
-    unknown = {name for row in rows for name in row} - {*schema.names}
-    assert not unknown
     return pa.Table.from_pylist([{**KEY, **row} for row in rows], schema=schema)
 
 
@@ -79,13 +79,13 @@ def summed(
     names: Sequence[str] = NAMES,
     labels: Sequence[str] = ("click",),
     served: Sequence[str] = ("v1",),
+    measures: Sequence[str] = (),
+    undefined: float = 0.0,
 ) -> list[dict[str, Any]]:
     return metric_sums(
         bucket_sums(*rows),
-        measures=measures_of(names, [K]),
-        labels=labels,
-        served=served,
-        n_buckets=3,
+        measures=measures_of(names, [K], measures),
+        scope=Scope(labels=labels, served=served, n_buckets=3, undefined=undefined),
         definition_hash=lambda row: "/".join(str(row[name]) for name in ("metric", "population")),
     ).to_pylist()
 
@@ -122,7 +122,7 @@ def test_num_and_den_are_the_sums_of_each_bucket(
 def test_every_metric_has_a_series_for_each_of_its_populations() -> None:
     rows = summed(*OF_QUERIES, *OF_LABELS)
     found = [(row["metric"], row["population"]) for row in rows if row["k"] == K]
-    asked = [(m.name, str(p)) for m in METRICS if m.has_cutoff for p in m.populations]
+    asked = [(m.name, str(p)) for m in METRICS if m.name in NAMES for p in m.populations]
     assert sorted(found) == sorted(asked)
 
 
@@ -178,3 +178,58 @@ def test_every_row_has_the_hash_of_its_own_definition() -> None:
 
 def test_without_any_query_there_is_no_series() -> None:
     assert summed() == []
+
+
+def test_a_threshold_has_the_queries_that_reach_it_in_its_denominator() -> None:
+    rows = summed(
+        *OF_QUERIES,
+        {**OF_LABELS[0], "recall_rel_2_at_3": 0.0, "defined_hit_rate_rel_2_at_3": 0.0},
+        {**OF_LABELS[1], "recall_rel_2_at_3": 1 / 1, "defined_hit_rate_rel_2_at_3": 1.0},
+        names=[],
+        measures=["recall(rel=2)@3"],
+    )
+    of_rel = [row for row in rows if row["variant"] == "rel=2"]
+    assert sums_of(of_rel, metric="recall", population="with_relevant") == ([0, 0, 1], [0, 0, 1])
+    assert sums_of(of_rel, metric="recall", population="all") == ([0, 0, 1], [2, 0, 1])
+
+
+def test_a_weighted_mean_has_weights_in_both_sums() -> None:
+    rows = summed(
+        *({**row, "weight": weight} for row, weight in zip(OF_QUERIES, (4.0, 3.0), strict=True)),
+        {**OF_LABELS[0], "recall_at_3_by_weight": 0.5, "defined_hit_rate_at_3_by_weight": 1.0},
+        {**OF_LABELS[1], "recall_at_3_by_weight": 3.0, "defined_hit_rate_at_3_by_weight": 3.0},
+        names=[],
+        measures=["recall(average=weighted)@3"],
+    )
+    weighted = [row for row in rows if row["variant"] == "average=weighted"]
+    assert sums_of(weighted, metric="recall", population="with_relevant") == (
+        [0.5, 0, 3],
+        [1, 0, 3],
+    )
+    assert sums_of(weighted, metric="recall", population="all") == ([0.5, 0, 3], [4, 0, 3])
+
+
+def test_an_undefined_value_counts_as_the_rule_says() -> None:
+    rows = summed(*OF_QUERIES, *OF_LABELS, undefined=1.0)
+    assert sums_of(rows, metric="recall", population="all") == ([1 / 2 + 1, 0, 1], [2, 0, 1])
+    assert sums_of(rows, metric="recall", population="with_relevant")[0] == [1 / 2, 0, 1]
+    assert sums_of(rows, metric="precision", population="all")[0] == [1 / 3, 0, 1 / 3]
+
+
+def test_conversions_are_divided_by_the_clicks_of_the_same_places() -> None:
+    converted = [{**row, "label": "conversion", "hits_at_3": 1.0} for row in OF_LABELS[1:]]
+    clicked = [{**row, "hits_at_3": 2.0} for row in OF_LABELS]
+    rows = summed(*OF_QUERIES, *clicked, *converted, names=["cvr"], labels=("click", "conversion"))
+    assert [row["label"] for row in rows if row["metric"] == "cvr"] == ["conversion"]
+    assert sums_of(rows, metric="cvr") == ([0, 0, 1], [2, 0, 2])
+
+
+def test_the_cut_off_of_a_page_is_its_number_of_places() -> None:
+    queries = [
+        {**row, "n_slots": slots, "n_shown_at_shown": shown}
+        for row, slots, shown in zip(OF_QUERIES, (8.0, 4.0), (6.0, 4.0), strict=True)
+    ]
+    labels = [{**row, "hits_at_shown": 1.0} for row in OF_LABELS]
+    rows = summed(*queries, *labels, names=[], measures=["ctr@shown", "precision_micro@shown"])
+    assert sums_of(rows, metric="ctr", k=-1) == ([1, 0, 1], [6, 0, 4])
+    assert sums_of(rows, metric="precision_micro", k=-1) == ([1, 0, 1], [8, 0, 4])

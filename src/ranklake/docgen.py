@@ -28,6 +28,12 @@ h = relevant candidates within the first k; G = the relevant items of the query;
 Every metric is a ratio of two sums, which are kept a bucket of users each. *Mean over* names the
 populations that are published, the usual one first; undefined values add 0 to the numerator.
 """
+_MEASURES = """\
+A measure is a metric with options at a cut-off: `recall@10`, `P(rel=2)@5`,
+`nDCG(gain=exp2,ideal=candidates)@10`, `AP` (no cut-off), `ctr@shown` (the query's own `n_slots`).
+Its column in `query_metrics` is the same without brackets: `ap_denom_min_k_rel_at_20`. The first
+value of an option is its default, which the canonical string leaves out.
+"""
 _INPUTS = """\
 What the mapping at the door has to deliver (`inputs.<input>.columns`). A column without an entry is
 taken from the input's column of the same name, and is left out where there is none.
@@ -51,6 +57,8 @@ def reference(base_toml: str) -> str:
         "## Metrics\n",
         _METRICS,
         _metrics_table(),
+        _MEASURES,
+        _options_table(),
         "## Inputs\n",
         _INPUTS,
         *(part for table in schemas.INPUTS for part in _table_section(table)),
@@ -119,6 +127,19 @@ def _metrics_table() -> str:
         for m in metrics.METRICS
     ]
     return _markdown(header, rows)
+
+
+def _options_table() -> str:
+    """One row per option and meaning, with the metrics that have it."""
+    owners: dict[metrics.Option, list[str]] = {}
+    for metric in metrics.METRICS:
+        for option in metric.options:
+            owners.setdefault(option, []).append(f"`{metric.name}`")
+    rows = [
+        (f"`{option.name}`", option.default, option.values, option.meaning, ", ".join(names))
+        for option, names in owners.items()
+    ]
+    return _markdown(("option", "default", "values", "meaning", "of"), rows)
 
 
 def _mean_over(metric: metrics.Metric) -> str:

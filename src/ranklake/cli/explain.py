@@ -1,6 +1,7 @@
-"""`ranklake explain`: what a metric means. Starts no JVM and needs no lake."""
+"""`ranklake explain`: what a metric or measure means. Starts no JVM and needs no lake."""
 
 import math
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -10,31 +11,50 @@ from rich.text import Text
 
 from ranklake import metrics
 from ranklake.errors import ConfigError
-from ranklake.metrics import Denominator, Metric
+from ranklake.metrics import NO_CUTOFF, Denominator, Measure, Metric, Need
 
 _LEGEND = (
     "h = relevant candidates within the first k, n = candidates, G = the relevant items of a query"
 )
+_ORDER = "score descending, unscored last; equal scores as rules.tie_break says: item_id descending"
+_NEEDS = {
+    Need.TIES: "which candidates have equal scores: a window more over the ranked queries",
+    Need.JUDGED: "every query's order: no query can be left out of the ranking",
+    Need.SCORES: "scores that are probabilities: score_is_probability = true",
+}
 
 
 def explain(
     name: Annotated[
-        str | None, typer.Argument(help="A metric, by name or alias. Default: a table of all.")
+        str | None,
+        typer.Argument(
+            help="A metric or measure, such as 'nDCG(gain=exp2)@10'. Default: a table of all."
+        ),
     ] = None,
 ) -> None:
-    """Say what a metric means: its formula, when it is null, and how to read it.
+    """Say what a number means: its formula, when it is null, its options, and how to read it.
 
-    [dim]ranklake explain ndcg[/dim]
+    [dim]ranklake explain 'nDCG(gain=exp2)@10'[/dim]
     """
     console = Console(highlight=False)
     if name is None:
         console.print(_all(), Text(_LEGEND), sep="\n")
         return
+    measure = _named(name)
+    console.print(_one(measure))
+    if measure.metric.options:
+        console.print(_options(measure))
+    console.print(Text(_LEGEND))
+
+
+def _named(text: str) -> Measure:
+    """The measure; or the metric with its options, to be read at any k."""
     try:
-        metric = metrics.metric(name)
-    except KeyError as error:
-        raise ConfigError(error.args[0]) from error
-    console.print(_one(metric), Text(_LEGEND), sep="\n")
+        if "@" in text:
+            return metrics.measure(text)
+        return replace(metrics.metric_with_options(text), k=NO_CUTOFF)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
 
 
 def _all() -> Table:
@@ -45,16 +65,20 @@ def _all() -> Table:
     return table
 
 
-def _one(metric: Metric) -> Table:
+def _one(measure: Measure) -> Table:
+    metric = measure.metric
+    is_plain = measure == Measure(metric)
     meanings = {
-        "name": ", ".join((metric.name, *metric.aliases)),
+        "name": ", ".join((metric.name, *metric.aliases)) if is_plain else str(measure),
+        "column": "" if is_plain else measure.column,
         "title": metric.title,
         "formula": metric.formula,
         "null when": metric.null_when,
+        "order": _ORDER,
         "mean over": _mean_over(metric),
-        "reads as": metric.reads_as.format(value="x", k="k"),
+        "reads as": metric.reads_as.format(value="x", k=measure.k if measure.k > 0 else "k"),
         "range": "0 to 1" if math.isfinite(metric.upper) else "0 or more",
-        "needs": "candidates that were shown: not for scores alone" if metric.served_only else "",
+        "needs": "; ".join(_needs(measure)),
         "source": metric.source,
     }
     table = Table(box=None, show_header=False)
@@ -64,8 +88,27 @@ def _one(metric: Metric) -> Table:
     return table
 
 
+def _needs(measure: Measure) -> list[str]:
+    shown = (
+        ["candidates that were shown: not for scores alone"] if measure.metric.served_only else []
+    )
+    return [*shown, *(_NEEDS[need] for need in Need if need in measure.needs)]
+
+
+def _options(measure: Measure) -> Table:
+    table = Table("option", "value", "default", "meaning", box=None, header_style="bold")
+    given = dict(measure.options)
+    for option in measure.metric.options:
+        value = given.get(option.name, option.default)
+        cells = (option.name, value, option.default, option.meaning)
+        table.add_row(*map(Text, cells), style="" if option.name not in given else "bold")
+    return table
+
+
 def _mean_over(metric: Metric) -> str:
     """The published populations, the usual one first; or what a ratio of sums divides by."""
+    if metric.denominator is Denominator.DEFINED:
+        return Denominator.DEFINED.value
     if metric.denominator is not Denominator.QUERIES:
         return f"nothing: it is a ratio of sums, over all {metric.denominator.value}"
     usual, *others = (population.in_words for population in metric.populations)

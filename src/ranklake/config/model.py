@@ -194,6 +194,11 @@ class EvalConfig(BaseModel):
         return measures_of(self.metrics, self.ks, self.measures)
 
     @property
+    def derived(self) -> tuple[Measure, ...]:
+        """The measures among them that are made of the sums of others."""
+        return tuple(measure for measure in self.asked if measure.is_derived)
+
+    @property
     def diagnosed(self) -> tuple[Measure, ...]:
         """The measures that only the table quality shows: hits, and what equal scores decide."""
         return measures_of(("hits", *(OVER_TIES if self.tie_diagnostics else ())), self.ks)

@@ -23,6 +23,7 @@ from ranklake.metrics.metric import (
     Need,
     Population,
 )
+from ranklake.metrics.options import Option
 from ranklake.metrics.ranking import Ranking
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Measure",
     "Metric",
     "Need",
+    "Option",
     "Population",
     "Ranking",
     "measure",

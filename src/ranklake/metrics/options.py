@@ -21,6 +21,7 @@ class Option:
 
     name: str
     default: str
+    values: str
     meaning: str
     parsed: Callable[[str], Any]
 
@@ -45,7 +46,7 @@ def choice(name: str, meaning: str, *values: str) -> Option:
             raise ValueError(f"found {text!r}, expected one of {', '.join(values)}{hint}")
         return text
 
-    return Option(name, values[0], meaning, parsed)
+    return Option(name, values[0], ", ".join(values), meaning, parsed)
 
 
 def _number(low: float, high: float, in_words: str) -> Callable[[str], float]:
@@ -96,6 +97,7 @@ OVER_TIES = ("expected", "best", "worst")
 REL = Option(
     "rel",
     "any",
+    "any, a number above 0",
     "the smallest gain that is relevant; any: every gain above 0",
     _number_or("any", _POSITIVE),
 )
@@ -106,13 +108,16 @@ AP_DENOM = choice(
     "what the sum is divided by: |G|, min(k, |G|), k, the hits, min(|G|, n)",
     *("rel", "min_k_rel", "k", "hits", "min_rel_n"),
 )
-BETA = Option("beta", "1", "recall weighs beta² times as much as precision", _POSITIVE)
+BETA = Option(
+    "beta", "1", "a number above 0", "recall weighs beta² times as much as precision", _POSITIVE
+)
 F1_MEAN = choice(
     "mean", "the mean of the queries' values, or made of both means", "per_query", "of_means"
 )
 GAIN = Option(
     "gain",
     "linear",
+    "linear, exp2, binary, {grade:gain,...}",
     "gain of a grade g: g, 2^g - 1, 1 where relevant, or a table {grade:gain,...} (others: 0)",
     _gain,
 )
@@ -126,11 +131,16 @@ IDEAL = choice(
 )
 IDEAL_CUT = choice("ideal_cut", "where the ideal order is cut", "k", "none")
 PERSISTENCE = Option(
-    "p", "0.8", "the chance of looking at the next item", _number(0.0, 1.0, "between 0 and 1")
+    "p",
+    "0.8",
+    "above 0, below 1",
+    "the chance of looking at the next item",
+    _number(0.0, 1.0, "between 0 and 1"),
 )
 MAX_GAIN = Option(
     "max_gain",
     "none",
+    "none, a number above 0",
     "the largest grade: gains are divided by it; none: 1 where relevant",
     _number_or("none", _POSITIVE),
 )

@@ -95,11 +95,8 @@ def _evaluated(
         run.models, run.inputs = day.models, _described(sources, day)
     with run.stage("slices", day.n_rows), data_errors("inputs"):
         slice_lists, dictionary = _defined(spark, config, run, day, redefine=redefine)
-    frames = frames_of(day, config, slice_lists)
+    frames = _framed(day, config, slice_lists)
     run.plan, run.plan_reason = frames.plan
-    if config.rules.duplicates == "error":
-        with data_errors("inputs"):
-            refuse_duplicates(frames)
     publisher = Publisher(spark, config, run) if config.lake.is_given else None
     if publisher:
         publisher.record("STARTED")
@@ -108,8 +105,7 @@ def _evaluated(
         bucket_sums = _bucket_sums(queries, measured, config, dictionary)
     with run.stage("aggregate, estimate"):
         metric_sums = _metric_sums(bucket_sums, frames, day, config, run)
-        derived = [measure for measure in config.asked if measure.is_derived]
-        metrics = estimated(metric_sums, confidence=config.confidence, derived=derived)
+        metrics = estimated(metric_sums, confidence=config.confidence, derived=config.derived)
     with run.stage("check"), data_errors("inputs"):
         checks = checks_of(day, frames, queries, bucket_sums, config)
     if publisher:
@@ -121,6 +117,14 @@ def _evaluated(
     return Evaluation(
         run.run_id, metrics, metric_sums, checks, lambda: frames.per_query(config.per_query)
     )
+
+
+def _framed(day: Day, config: EvalConfig, slice_lists: schemas.SliceLists) -> Frames:
+    frames = frames_of(day, config, slice_lists)
+    if config.rules.duplicates == "error":
+        with data_errors("inputs"):
+            refuse_duplicates(frames)
+    return frames
 
 
 def _defined(

@@ -1,0 +1,77 @@
+"""Ranks → hits: windows over the relevant items alone, label by label."""
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import functions as F
+
+from ranklake.metrics import Measure
+from ranklake.metrics.atoms import gained, is_relevant
+from ranklake.rank.order import per_query
+
+
+def ranked(
+    numbered: DataFrame, *, labels: Sequence[tuple[str, str]], measures: Sequence[Measure]
+) -> DataFrame:
+    """The hits: one row per (model, query, label, relevant item), and one for the query itself.
+
+    gain          double  above 0 for a relevant item; 0 on a row that speaks for the query only
+    hits_so_far   int     relevant candidates at this rank or above
+    ideal_rank    int     1 is the highest gain; null for a further copy of an item
+    n_relevant    int     relevant items of the query
+    and the same under other names for the measures that read the hits in another way; the other
+    columns are as `numbered`. `labels` pairs each label with its column of gains.
+    """
+    hits = _by_label(numbered, labels)
+    speaks = F.col("n_candidates").isNotNull() | F.col("item_id").isNull()
+    if "is_judged" in numbered.columns:
+        speaks = speaks | F.coalesce("is_judged", F.lit(False))
+    readings: dict[str, Column] = {}
+    is_first = F.col("copy") == 0 if "copy" in numbered.columns else None
+    for measure in (Measure(measures[0].metric), *measures):  # the counts read the hits as they are
+        readings.setdefault(measure.hits_so_far_column, _hits_so_far(measure))
+        readings.setdefault(measure.n_relevant_column, _n_relevant(measure, is_first))
+        readings.setdefault(measure.ideal_rank_column, _ideal_rank(measure, is_first))
+    return hits.where((F.col("gain") > 0) | speaks).withColumns(readings)
+
+
+def _hits_so_far(measure: Measure) -> Column:
+    by_rank = per_query("label").orderBy(
+        F.col(measure.rank_column).asc_nulls_last(), F.col("item_id").desc()
+    )
+    relevant = is_relevant(measure.values.get("rel")).cast("int")
+    return F.sum(relevant).over(by_rank.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+
+
+def _n_relevant(measure: Measure, is_first: Column | None) -> Column:
+    relevant = is_relevant(measure.values.get("rel"))
+    counted = relevant if is_first is None else relevant & is_first
+    return F.sum(counted.cast("int")).over(
+        _by_gain(F.col("gain")).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    )
+
+
+def _ideal_rank(measure: Measure, is_first: Column | None) -> Column:
+    is_table = measure.options_of("gain").startswith("{")
+    gain = gained(measure.values) if is_table else F.col("gain")
+    is_candidate = F.col("rank").isNotNull()
+    parts = [is_candidate] if measure.options_of("ideal") == "candidates" else []
+    parts += [] if is_first is None else [is_first]
+    place = F.row_number().over(_by_gain(gain, *[part.desc() for part in parts]))
+    return F.when(reduce(lambda one, other: one & other, parts), place) if parts else place
+
+
+def _by_gain(gain: Column, *before: Column) -> WindowSpec:
+    return per_query("label").orderBy(*before, gain.desc(), F.col("item_id").desc())
+
+
+def _by_label(numbered: DataFrame, labels: Sequence[tuple[str, str]]) -> DataFrame:
+    """One row per row of `numbered` and label, with the gain of that label alone."""
+    gains = [
+        F.struct(F.lit(name).alias("label"), F.col(gain).alias("gain")) for name, gain in labels
+    ]
+    others = [c for c in numbered.columns if c not in [gain for _, gain in labels]]
+    return numbered.withColumn("each", F.explode(F.array(*gains))).select(
+        *others, "each.label", "each.gain"
+    )

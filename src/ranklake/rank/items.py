@@ -1,0 +1,76 @@
+"""Rows of candidates, labels and queries → one row an item: the shuffle, and the deduplication."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ranklake.rank.order import Order
+from ranklake.schemas import QUERY_KEYS
+
+
+def by_position(candidates: DataFrame) -> DataFrame:
+    """The candidates scored by the order in which they were shown: position 1 scores highest."""
+    return candidates.withColumn("score", -F.col("position").cast("double"))
+
+
+def items(
+    candidates: DataFrame,
+    *,
+    labels: DataFrame,
+    queries: DataFrame | None = None,
+    gains: Sequence[str],
+    order: Order,
+) -> DataFrame:
+    """One row per (model, query, item), each item once, partitioned by query_hash.
+
+    n_rows    candidate rows of the item; 0 for a labelled item that was no candidate
+    score     the best of them; null when never scored
+    <gains>   the largest gain of each label, 0 without one
+    bucket, slice_id, min_slice_id and the other values of the query
+              null on rows of `labels`, and of scored candidates, which know them by `queries`: one
+              row (without an item) per query of a scored model
+    copy      0, 1, ... where the order keeps copies: then every candidate row is one of the rows
+    """
+    rows = candidates.withColumn("n_rows", F.lit(1)).unionByName(
+        labels.withColumn("n_rows", F.lit(0)), allowMissingColumns=True
+    )
+    if queries is not None:
+        rows = rows.unionByName(queries.withColumn("n_rows", F.lit(0)), allowMissingColumns=True)
+    # Rows of `queries` bring the range of slice_id, rows of candidates a single one.
+    smallest = F.col("slice_id") if queries is None else F.coalesce("min_slice_id", "slice_id")
+    maxima = ("bucket", "slice_id", "n_slots", "weight", "is_judged", order.column)
+    once = (
+        rows.repartition("query_hash")  # the one shuffle: all that follows reuses it
+        .groupBy(*QUERY_KEYS, "item_id")
+        .agg(
+            F.sum("n_rows").cast("int").alias("n_rows"),
+            *_scores(order),
+            *[F.max(name).alias(name) for name in maxima if name in rows.columns],
+            F.min(smallest).alias("min_slice_id"),
+            *[F.coalesce(F.max(gain), F.lit(0.0)).alias(gain) for gain in gains],
+        )
+    )
+    return once.transform(_copied) if order.keeps_copies else once
+
+
+def _scores(order: Order) -> list[Column]:
+    if not order.keeps_copies:
+        return [F.max("score").alias("score")]
+    scores = F.collect_list(F.when(F.col("n_rows") > 0, F.struct("score")))
+    return [F.sort_array(scores, asc=False).alias("scores")]
+
+
+def _copied(items: DataFrame) -> DataFrame:
+    """One row per candidate row, the best first: copy counts them; items without one stay."""
+    return (
+        items.select("*", F.posexplode_outer("scores").alias("copy", "of"))
+        .withColumns(
+            {
+                "score": F.col("of.score"),
+                "copy": F.coalesce("copy", F.lit(0)),
+                "n_rows": F.least("n_rows", F.lit(1)),
+            }
+        )
+        .drop("scores", "of")
+    )
