@@ -1,34 +1,38 @@
-"""The metrics' references: by hand, and against trec_eval. test_laws.py has what holds for all.
+"""The metrics' references by hand, with their default options.
+
+test_metric_options.py has the options and trec_eval, test_laws.py what holds for every ranking.
 
 Spark's expressions are compared with these references elsewhere; here no Spark starts.
 """
 
 import os
-import random
-from math import log2
+from math import log, log2
 from pathlib import Path
 
-import ir_measures
 import pytest
 
 from ranklake.metrics import (
     DEFAULTS,
     METRICS,
     Denominator,
-    Measure,
     Population,
     Ranking,
-    measures_of,
     metric,
-    per_query_measures,
 )
 
 GOLDEN = Path(__file__).parent / "golden" / "metrics.txt"
 
-EXAMPLE = Ranking(gains=(1.0, 0.0, 1.0), missed=(1.0, 1.0, 1.0))
+EXAMPLE = Ranking(
+    gains=(1.0, 0.0, 1.0),
+    missed=(1.0, 1.0, 1.0),
+    scores=(0.75, 0.5, 0.25),
+    clicked=(True, True, True),
+)
 """5 relevant items, hits at ranks 1 and 3: one name, many numbers, depending on the library."""
 NOTHING_RELEVANT = Ranking(gains=(0.0, 0.0, 0.0))
 NOTHING_FOUND = Ranking(gains=(0.0, 0.0), missed=(1.0,))
+OF_ALL_CANDIDATES = ("auc", "judged", "calibration", "log_loss")
+"""Metrics that say something of candidates that are not relevant."""
 GRADED = Ranking(gains=(1.0, 0.0, 3.0), missed=(2.0,))
 
 
@@ -127,6 +131,75 @@ def test_precision_micro_divides_by_the_places_of_all_queries() -> None:
     assert ratio("precision_micro", [EXAMPLE, Ranking(gains=(1.0,))], 3) == (2 + 1) / (3 + 3)
 
 
+def test_auc_is_the_share_of_pairs_in_the_right_order() -> None:
+    assert value("auc", EXAMPLE, 0) == 1 / 2
+    assert value("auc", Ranking(gains=(1.0, 1.0, 0.0, 0.0)), 0) == 4 / 4
+    assert value("auc", Ranking(gains=(0.0, 0.0, 1.0)), 0) == 0 / 2
+
+
+def test_auc_counts_pairs_of_equal_scores_as_a_half() -> None:
+    ranking = Ranking(gains=(1.0, 0.0, 0.0, 1.0), scores=(3.0, 2.0, 2.0, 2.0))
+    assert value("auc", ranking, 0) == (1 + 1 + 1 / 2 + 1 / 2) / (2 * 2)
+
+
+def test_auc_has_candidates_without_a_score_last_and_equal() -> None:
+    ranking = Ranking(gains=(0.0, 1.0, 0.0), scores=(-5.0, None, None))
+    assert value("auc", ranking, 0) == (0 + 1 / 2) / (1 * 2)
+
+
+@pytest.mark.parametrize("gains", [(), (0.0, 0.0), (1.0, 2.0)])
+def test_auc_is_undefined_where_candidates_do_not_differ(gains: tuple[float, ...]) -> None:
+    assert value("auc", Ranking(gains, missed=(1.0,)), 0) is None
+    assert metric("auc").reference_denominator(Ranking(gains), 0) == 0
+
+
+def test_rbp_weighs_each_rank_by_the_chance_of_looking_at_it() -> None:
+    assert value("rbp", EXAMPLE, 3) == pytest.approx((1 - 0.8) * (0.8**0 + 0.8**2))
+    assert value("rbp", EXAMPLE, 2) == pytest.approx((1 - 0.8) * 0.8**0)
+    assert value("rbp", GRADED, 3) == pytest.approx((1 - 0.8) * (0.8**0 + 0.8**2))
+
+
+def test_judged_divides_by_k_or_by_the_candidates_if_fewer() -> None:
+    assert value("judged", EXAMPLE, 3) == 3 / 3
+    ranking = Ranking(gains=(1.0, 0.0, 0.0), judged=(True, False, True))
+    assert [value("judged", ranking, k) for k in (1, 2, 3, 10)] == [1 / 1, 1 / 2, 2 / 3, 2 / 3]
+    assert value("judged", Ranking(gains=(), missed=(1.0,)), 3) is None
+
+
+def test_tied_is_one_where_equal_scores_decide_the_hits() -> None:
+    assert value("tied", EXAMPLE, 3) == 0
+    ranking = Ranking(gains=(1.0, 1.0, 0.0), scores=(2.0, 1.0, 1.0))
+    assert [value("tied", ranking, k) for k in (1, 2, 3)] == [0, 1, 0]
+    alike = Ranking(gains=(1.0, 1.0), scores=(1.0, 1.0))
+    assert value("tied", alike, 1) == 0
+
+
+def test_cvr_divides_conversions_by_clicks() -> None:
+    assert ratio("cvr", [EXAMPLE], 3) == 2 / 3
+    one_click = Ranking(gains=(0.0, 1.0), clicked=(True, False))
+    assert ratio("cvr", [EXAMPLE, one_click], 1) == (1 + 0) / (1 + 1)
+    assert ratio("cvr", [EXAMPLE, one_click], 2) == (1 + 1) / (2 + 1)
+
+
+def test_calibration_divides_the_scores_by_the_relevant_candidates() -> None:
+    assert ratio("calibration", [EXAMPLE], 0) == (0.75 + 0.5 + 0.25) / 2
+    unscored = Ranking(gains=(0.0, 1.0), scores=(0.125, None))
+    assert ratio("calibration", [EXAMPLE, unscored], 0) == (0.75 + 0.5 + 0.25 + 0.125) / (2 + 1)
+
+
+def test_log_loss_is_a_mean_over_the_candidates_with_a_score() -> None:
+    losses = -log(0.75) - log(1 - 0.5) - log(0.25)
+    assert ratio("log_loss", [EXAMPLE], 0) == pytest.approx(losses / 3)
+    unscored = Ranking(gains=(0.0, 1.0), scores=(0.125, None))
+    both = losses - log(1 - 0.125)
+    assert ratio("log_loss", [EXAMPLE, unscored], 0) == pytest.approx(both / (3 + 1))
+
+
+def test_log_loss_of_a_wrong_certainty_is_finite() -> None:
+    assert ratio("log_loss", [Ranking(gains=(0.0,), scores=(1.0,))], 0) == -log(1e-15)
+    assert ratio("log_loss", [Ranking(gains=(1.0,), scores=(1.0,))], 0) == 0
+
+
 def test_every_metric_stands_in_this_file() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
     assert [m.name for m in METRICS if f'"{m.name}", EXAMPLE' not in text.replace("[", "")] == []
@@ -164,13 +237,13 @@ def test_without_a_relevant_item_it_is_undefined(name: str) -> None:
     assert metric(name).null_when == "the query has no relevant item"
 
 
-@pytest.mark.parametrize("name", ["precision", "hits", "dcg"])
+@pytest.mark.parametrize("name", ["precision", "hits", "dcg", "rbp", "tied"])
 def test_without_a_relevant_item_it_is_zero(name: str) -> None:
     assert value(name, NOTHING_RELEVANT, 3) == 0
     assert metric(name).null_when == "never"
 
 
-@pytest.mark.parametrize("name", [m.name for m in METRICS])
+@pytest.mark.parametrize("name", [m.name for m in METRICS if m.name not in OF_ALL_CANDIDATES])
 def test_with_a_relevant_item_that_is_not_found_it_is_zero(name: str) -> None:
     assert value(name, NOTHING_FOUND, 2) == 0
 
@@ -194,87 +267,6 @@ def test_an_item_clicked_twice_is_one_relevant_item() -> None:
     a_clicked_twice = Ranking(gains=(1.0, 0.0, 0.0))
     assert value("precision", a_clicked_twice, 3) == 1 / 3
     assert value("recall", a_clicked_twice, 3) == 1
-
-
-# trec_eval
-
-KS = (1, 3, 5, 10)
-SEED = 20_260_101
-OF_TREC_EVAL = {
-    "recall": ir_measures.R,
-    "precision": ir_measures.P,
-    "ap": ir_measures.AP,
-    "rr": ir_measures.RR,
-    "ndcg": ir_measures.nDCG,
-    "hit_rate": ir_measures.Success,
-}
-
-
-def random_rankings(n: int) -> dict[str, Ranking]:
-    """Queries with graded gains, most of them 0, of which some relevant items were not ranked."""
-    draw = random.Random(SEED)
-    grades = (0, 0, 0, 1, 2, 3)
-    rankings = {}
-    for query in range(n):
-        gains = tuple(float(draw.choice(grades)) for _ in range(draw.randint(1, 15)))
-        missed = tuple(float(draw.randint(1, 3)) for _ in range(draw.randint(0, 3)))
-        rankings[f"q{query}"] = Ranking(gains, missed)
-    return rankings
-
-
-def judged(rankings: dict[str, Ranking]) -> dict[str, dict[str, int]]:
-    return {
-        query: {f"d{n}": int(gain) for n, gain in enumerate((*ranking.gains, *ranking.missed))}
-        for query, ranking in rankings.items()
-    }
-
-
-def scored(rankings: dict[str, Ranking]) -> dict[str, dict[str, float]]:
-    """Scores without ties, which put the candidates into the order of the ranking."""
-    return {
-        query: {f"d{n}": -float(n) for n in range(ranking.n_candidates)}
-        for query, ranking in rankings.items()
-    }
-
-
-@pytest.fixture(scope="module")
-def trec_eval() -> dict[tuple[str, str], float]:
-    """The values of trec_eval by query and measure; it has no RR@k, which MS MARCO's script has."""
-    rankings = random_rankings(300)
-    at_k = [measure @ k for measure in OF_TREC_EVAL.values() for k in KS]
-    whole = [ir_measures.AP, ir_measures.RR, ir_measures.nDCG, ir_measures.Rprec]
-    asked = {
-        ir_measures.pytrec_eval: [*at_k, *whole],
-        ir_measures.msmarco: [ir_measures.RR @ k for k in KS],
-    }
-    return {
-        (found.query_id, str(found.measure)): found.value
-        for provider, measures in asked.items()
-        for found in provider.evaluator(measures, judged(rankings)).iter_calc(scored(rankings))
-    }
-
-
-@pytest.mark.parametrize("name", OF_TREC_EVAL)
-def test_it_is_what_trec_eval_says(name: str, trec_eval: dict[tuple[str, str], float]) -> None:
-    n_undefined = 0
-    for query, ranking in random_rankings(300).items():
-        for k in KS:
-            ours = value(name, ranking, k)
-            theirs = trec_eval[query, str(OF_TREC_EVAL[name] @ k)]
-            n_undefined += ours is None
-            assert (ours or 0.0) == pytest.approx(theirs, abs=1e-9), (SEED, query, k, ranking)
-    assert (n_undefined > 0) == (name != "precision")  # trec_eval has 0 where ours is undefined
-
-
-@pytest.mark.parametrize(
-    ("name", "measure"), [("ap", "AP"), ("rr", "RR"), ("ndcg", "nDCG"), ("r_precision", "Rprec")]
-)
-def test_without_a_cut_off_it_is_what_trec_eval_says(
-    name: str, measure: str, trec_eval: dict[tuple[str, str], float]
-) -> None:
-    for query, ranking in random_rankings(300).items():
-        ours = value(name, ranking, 0) or 0.0
-        assert ours == pytest.approx(trec_eval[query, measure], abs=1e-9), (SEED, query, ranking)
 
 
 # the catalogue
@@ -308,24 +300,6 @@ def test_a_metric_is_of_one_query_or_made_of_one_that_is() -> None:
         assert metric(m.summand).column is not None
 
 
-def test_every_measure_brings_its_hit_rate() -> None:
-    found = [(m.name, k) for m, k in measures_of(["recall", "r_precision"], [1, 5])]
-    assert found == [
-        ("recall", 1),
-        ("recall", 5),
-        ("r_precision", 0),
-        ("hit_rate", 1),
-        ("hit_rate", 5),
-        ("hit_rate", 0),
-    ]
-
-
-def test_measures_are_listed_once() -> None:
-    columns = [m.column for m in per_query_measures(["ctr", "recall_micro", "hits", "R"], [5])]
-    assert columns == ["hits_at_5", "recall_at_5", "hit_rate_at_5"]
-    assert measures_of(["hit_rate"], [5]) == (Measure(metric("hit_rate"), 5),)
-
-
 def test_every_metric_says_how_it_reads() -> None:
     for m in METRICS:
         sentence = m.reads_as.format(value="0.62", k=10)
@@ -335,7 +309,11 @@ def test_every_metric_says_how_it_reads() -> None:
 
 def test_no_published_meaning_changes_unseen() -> None:
     """A metric that comes to mean something else gets another name; UPDATE_GOLDEN=1 accepts it."""
-    found = "".join(f"{m.name}: {m.formula}; null: {m.null_when}\n" for m in METRICS)
+    found = "".join(
+        f"{m.name}: {m.formula}; null: {m.null_when}; "
+        f"options: {', '.join(f'{o.name}={o.default}' for o in m.options) or 'none'}\n"
+        for m in METRICS
+    )
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.parent.mkdir(exist_ok=True)
         GOLDEN.write_text(found, encoding="utf-8")

@@ -45,7 +45,7 @@ def numbered(
         is_last.alias("is_last"),
         *_of_query(items, best_first, is_cut=order.depth is not None),
         *_other_ranks(measures, order, by_score, is_candidate),
-        *(_ties(by_score, is_candidate) if Need.TIES in needs else []),
+        *(_ties(by_score, is_candidate, order) if Need.TIES in needs else []),
         *(_score_sums(best_first, is_candidate) if Need.SCORES in needs else []),
     )
     on_last = {"n_candidates": F.col("rank"), "n_rows": F.col("n_rows")}
@@ -95,13 +95,14 @@ def _other_ranks(
     ]
 
 
-def _ties(by_score: Sequence[Column], within: Column) -> list[Column]:
+def _ties(by_score: Sequence[Column], within: Column, order: Order) -> list[Column]:
     """tie_first, tie_last: the ranks that an item's score could have, over all orders of ties."""
     peers = per_query().orderBy(*by_score)
-    up_to_peers = peers.rangeBetween(Window.unboundedPreceding, Window.currentRow)
+    last = F.count(F.lit(1)).over(peers.rangeBetween(Window.unboundedPreceding, Window.currentRow))
+    last = F.least(last, F.lit(order.depth)) if order.depth else last
     return [
         F.when(within, F.rank().over(peers)).alias("tie_first"),
-        F.when(within, F.count(F.lit(1)).over(up_to_peers)).cast("int").alias("tie_last"),
+        F.when(within, last).cast("int").alias("tie_last"),
     ]
 
 
