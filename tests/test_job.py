@@ -22,6 +22,7 @@ from ranklake.cli import main
 from ranklake.config import EvalConfig, of_values
 from ranklake.errors import RanklakeError, WriteConflict
 from ranklake.pipeline.publish import Publisher, lake_tables
+from ranklake.pipeline.remeasure import remeasure
 from ranklake.schemas import METRICS, arrow_schema
 
 FIRST = date(2026, 1, 1)
@@ -297,6 +298,66 @@ def test_init_again_changes_nothing_and_adds_what_is_new(
     assert "query_metrics: added rr_at_1, rr_at_3" in lines
     checks = DeltaTable(lake / "metrics").metadata().configuration
     assert "delta.constraints.no_nan" in checks
+
+
+def test_remeasuring_from_hits_is_a_full_run_with_the_new_metrics(
+    spark: SparkSession, directory: Path, lake: Path, tmp_path: Path
+) -> None:
+    new = {
+        "metrics": ["recall", "precision", "rr", "dcg"],
+        "ks": [1, 2],
+        "measures": [
+            "AP",
+            "nDCG(gain=exp2,ideal=candidates)@2",
+            "F1(mean=of_means)@3",
+            "P(rel=2)@5",
+        ],
+    }
+    both = {
+        "metrics": [],
+        "measures": [
+            *(f"{name}@{k}" for name in ("recall", "precision", "ndcg", "ctr") for k in (1, 3)),
+            *(f"{name}@{k}" for name in ("rr", "dcg") for k in (1, 2)),
+            *("recall@2", "precision@2"),
+            *new["measures"],
+        ],
+        "ks": [1, 2, 3],
+    }
+    whole = tmp_path / "whole"
+    config = config_of(directory, whole, **both)
+    write.create_tables(spark, config.lake, lake_tables(config))
+    pipeline.evaluate(spark, config, FIRST)
+    arguments = [f"--set={key}={json.dumps(value)}" for key, value in new.items()]
+    path = tmp_path / "eval.toml"
+    path.write_text(toml(settings(directory, lake)), encoding="utf-8")
+    days = ["--from", str(FIRST), "--to", str(FIRST)]
+    assert main(["remeasure", "-c", str(path), *days, *arguments, "--quiet"]) is None
+    again, first = contents(lake), contents(whole)
+    for name in ("query_metrics", "metric_sums", "metrics"):
+        found = [row for row in again[name] if row["event_date"] == FIRST]
+        assert same(found, first[name]), name
+    assert [row for row in again["metrics"] if row["event_date"] == SECOND]
+
+
+def test_what_needs_the_log_is_not_remeasured(
+    spark: SparkSession, directory: Path, lake: Path
+) -> None:
+    before = contents(lake)
+    asked = {"measures": ["auc", "recall(tie_break=expected)@3", "ctr@shown", "AP"]}
+    config = config_of(directory, lake, **asked, rules={"tie_break": "item_id_asc"})
+    write.create_tables(spark, config.lake, lake_tables(config))
+    with pytest.raises(RanklakeError) as refused:
+        list(remeasure(spark, config, FIRST))
+    assert refused.value.exit_code == 2
+    for words in (
+        *("auc needs the log", "recall(tie_break=expected)@3 needs the log"),
+        *("n_slots is not stored", 'rules.tie_break: the tables hold "item_id_desc"'),
+    ):
+        assert words in str(refused.value)
+    assert "ap needs" not in str(refused.value)
+    after = contents(lake)
+    for name in ("metric_sums", "metrics", "quality"):
+        assert same(after[name], before[name])
 
 
 def test_tables_of_a_catalog_give_the_same_numbers(

@@ -1,226 +1,317 @@
-"""Other evaluators' own test cases, replayed: their inputs through ours, against their numbers."""
+"""Libraries' own test cases, replayed: their inputs through ours, against their numbers."""
 
-import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
+from parity import Case, Replay, by_query, expected_in, mismatches, replayed
 from pyspark.sql import SparkSession
 
-from ranklake import evaluate
-from ranklake.config import PRESETS
-from ranklake.metrics import Measure, measure, with_defaults
-
-EXACT, PRINTED = 1e-9, 5.1e-5  # trec_eval prints four decimals
-KS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
-
-NOT_MATCHED = {
-    "11pt_avg": "interpolated precision is no metric here",
-    "iprec_at_recall": "interpolated precision is no metric here",
-    "G": "no metric here",
-    "binG": "no metric here",
-    "bpref": "no metric here",
-    "infAP": "no metric here",
-    "Rprec_mult": "precision at a multiple of |G| is no metric here",
-    "utility": "no metric here",
-    "gm_map": "means are arithmetic",
-    "gm_bpref": "means are arithmetic",
-    "Rndcg": "an ideal of its own",
-    "ndcg_rel": "an ideal of its own",
-    "set_F": "f1 needs a cut-off",
-    "set_map": "set_P times set_recall is no metric here",
-    "set_relative_P": "min(n, |G|) is no denominator of recall",
-    "num_q": "a count",
-    "num_rel": "a sum, means are published",
-    "num_rel_ret": "a sum, means are published",
-    "num_ret": "a sum, means are published",
-    "num_nonrel_judged_ret": "a sum, means are published",
-    "rbp_resid": "no metric here",
-    "relstring": "no number",
-    "runid": "no number",
-}
-"""What trec_eval prints and ranklake has not, by the name without its parameters."""
+EXACT = 1e-9
 
 NO_COUNTERPART = {
     "sb-ai-lab_RePlay": {
-        "expected_mean.RocAuc": "auc has no cut-off, theirs is of the top k",
-        "confidence_half_width_alpha_0.95@2": "intervals here are jackknifed over users",
-        "descriptor_case.half_width_alpha_0.05": "intervals here are jackknifed over users",
-        "median@2": "means are published; take the median of the per-query values",
-        "descriptor_case.median": "means are published; take the median of the per-query values",
+        "expected_mean.RocAuc": "it is of the top k, auc of all candidates",
+        "confidence_half_width_alpha_0.95@2": "intervals are a jackknife over users, not z·s/√n",
+        "descriptor_case.half_width_alpha_0.05": "the same",
+        "median@2": "means are published; per_query has what medians are made of",
+        "descriptor_case.median": "the same",
     },
-    "cvangysel_pytrec_eval": {"empty": "without a candidate there is nothing to evaluate"},
+    "cvangysel_pytrec_eval": {"empty": "a run without any candidate is an error"},
+    "terrierteam_ir_measures": {"cwl.qrels, cwl.run": "no expected values beside them"},
+    "AmenRa_ranx": {"qrels, run": "no expected values beside them"},
 }
-"""Expected values of the other files that are not replayed, and why."""
-
-Items = Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Case:
-    """One test case: the gains of each query, and the scores of its candidates, best first."""
-
-    name: str
-    gains: Mapping[str, Items]
-    run: Mapping[str, Items]
-
-    def judgments(self) -> Iterator[dict[str, Any]]:
-        """A row per gain. A query without any has one of 0, so that it is judged."""
-        for query, items in self.gains.items():
-            for item, gain in (items or {"nothing": 0.0}).items():
-                yield {**self._key(query, item), "gain": float(gain)}
-
-    def impressions(self) -> Iterator[dict[str, Any]]:
-        """A row per candidate."""
-        for query, items in self.run.items():
-            for position, (item, score) in enumerate(items.items(), start=1):
-                yield {**self._key(query, item), "score": float(score), "position": position}
-
-    def _key(self, query: str, item: str) -> dict[str, str]:
-        return {"query_id": f"{self.name}/{query}", "item_id": item, "case": self.name}
-
-
-@dataclass(frozen=True)
-class Replay:
-    """What one evaluation of several cases found."""
-
-    preset: str | None
-    means: Mapping[tuple[str, str], float | None]
-    queries: Mapping[str, Mapping[str, Any]]
-
-    def mean(self, case: str, text: str) -> float | None:
-        """The mean of the measure over the case's queries, as the preset takes it."""
-        return self.means[case, str(self._measure(text))]
-
-    def of_query(self, case: str, query: str, text: str) -> float | None:
-        """The measure of one query."""
-        return self.queries[f"{case}/{query}"][self._measure(text).column]
-
-    def _measure(self, text: str) -> Measure:
-        return measure(PRESETS[self.preset].of_measure(text) if self.preset else text)
-
-
-def replayed(
-    spark: SparkSession,
-    cases: Sequence[Case],
-    measures: Sequence[str],
-    *,
-    preset: str | None = None,
-    **rules: Any,
-) -> Replay:
-    """The cases in one evaluation, each a slice."""
-    found = evaluate(
-        spark.createDataFrame(pa.Table.from_pylist([r for c in cases for r in c.impressions()])),
-        judgments=spark.createDataFrame(
-            pa.Table.from_pylist([r for c in cases for r in c.judgments()])
-        ),
-        labels=["judgment"],
-        measures=list(measures),
-        slices={"columns": ["case"]},
-        preset=preset,
-        rules=rules,
-    )
-    population = PRESETS[preset].population.value if preset else "all"
-    means = {
-        (row["slice_value"], _string(row)): row["value"]
-        for row in found.metrics.to_pylist()
-        if row["slice"] == "case" and row["population"] == population
-    }
-    queries = {row["query_id"]: row for row in found.per_query().toArrow().to_pylist()}
-    return Replay(preset, means, queries)
-
-
-def _string(row: Mapping[str, Any]) -> str:
-    brackets = f"({row['variant']})" if row["variant"] else ""
-    return f"{row['metric']}{brackets}" + (f"@{row['k']}" if row["k"] else "")
-
-
-def expected_of(shared_data: Path, folder: str) -> dict[str, Any]:
-    """The one JSON file of the folder."""
-    (path,) = (shared_data / "fixtures" / folder).glob("*.json")
-    content: dict[str, Any] = json.loads(path.read_text())
-    return content
-
-
-def nested(rows: Sequence[Sequence[float]]) -> dict[str, dict[str, float]]:
-    """[query, item, value] or [query, item] as values by query and item, the largest first."""
-    values: dict[str, dict[str, float]] = {}
-    for query, item, *value in sorted(rows, key=lambda row: [-v for v in row[2:]]):
-        values.setdefault(str(query), {})[str(item)] = float(value[0] if value else 1.0)
-    return values
+"""What the folders hold and is not replayed, and why."""
 
 
 def ordered(items: Sequence[Any]) -> dict[str, float]:
     """The items in that order, with scores that fall."""
-    return {str(item): float(-place) for place, item in enumerate(items)}
+    return {str(item): float(-place) for place, item in enumerate(items, start=1)}
 
 
-# trec_eval
+def best_first(rows: Sequence[tuple[Any, Any, float]]) -> dict[str, dict[str, float]]:
+    """(query, item, score) by query and item."""
+    return by_query(sorted(rows, key=lambda row: -row[2]))
 
-TREC_NAMES = {
-    r"P_(\d+)": "precision@{}",
-    r"recall_(\d+)": "recall@{}",
-    r"relative_P_(\d+)": "recall(denom=min_k_rel)@{}",
-    r"map_cut_(\d+)": "ap@{}",
-    r"ndcg_cut_(\d+)": "ndcg@{}",
-    r"success_(\d+)": "hit_rate@{}",
-    r"unj_(\d+)": "judged@{}",
-    "map": "ap",
-    "ndcg": "ndcg",
-    "ndcg_1=3,2=9,4=4.5": "ndcg(gain={{1:3,2:9,4:4.5}})",
-    "recip_rank": "rr",
-    "Rprec": "r_precision",
-    "set_recall": "recall",
-    "set_P": "precision(denom=min_k_n)@1000",
-    "rbp": "rbp(p=0.9)",
-}
-"""trec_eval's names as patterns, and ours."""
 
-LARGEST_GRADE = {"301": 4, "302": 3, "303": 2}
-"""rbp divides by the largest grade of the query; where one grade is relevant that is rel."""
+# Spark
 
-TREC_RUNS = {
-    # file: case, rules of the run, the smallest relevant grade
-    "out.test": ("test", "complete", None),
-    "out.test.a": ("test", "complete", None),
-    "out.test.aq": ("test", "complete", None),
-    "out.test.meas_params": ("test", "complete", None),
-    "out.test.aql": ("level", "complete", "2"),
-    "out.test.aqc": ("trunc", "-c", None),
-    "out.test.aqc.v9.0.8": ("trunc", "-c", None),
-    "out.test.aqcM": ("trunc", "-c -M100", None),
-    "out.test.aqcM.v9.0.8": ("trunc", "-c -M100", None),
+SPARK_NAMES = {
+    "precisionAt": "precision",
+    "recallAt": "recall",
+    "ndcgAt": "ndcg",
+    "meanAveragePrecisionAt": "ap",
 }
 
 
-def trec_measure(name: str, rel: str | None = None) -> str | None:
-    """Our measure of trec_eval's name; None where there is none."""
-    for pattern, text in TREC_NAMES.items():
-        if found := re.fullmatch(pattern, name):
-            named = text.format(*found.groups())
-            takes_rel = rel and not named.startswith(("ndcg", "judged", "rbp"))
-            return with_defaults(named, {"rel": rel}) if rel and takes_rel else named
-    return None
+def spark_case(name: str, lists: Sequence[Sequence[Any]]) -> Case:
+    """Predictions, labels and, if given, the labels' grades of each query."""
+    gains, run = {}, {}
+    for query, (predicted, labels, *grades) in enumerate(lists):
+        worth = grades[0] if grades else [1.0] * len(labels)
+        gains[f"q{query}"] = dict(zip(map(str, labels), worth, strict=True))
+        run[f"q{query}"] = ordered(predicted)
+    return Case(name, gains, run)
 
 
-def trec_values(path: Path) -> list[tuple[str, str, float]]:
-    """The name, query (or all) and value of each line that we have a measure for."""
-    lines = [line.split() for line in path.read_text().splitlines()]
-    return [(name, query, float(value)) for name, query, value in lines if trec_measure(name)]
+def spark_values(expected: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Our measure and Spark's value of each number."""
+    at_k = [
+        (f"{SPARK_NAMES[name]}@{k}", value)
+        for name, values in expected.items()
+        if name in SPARK_NAMES
+        for k, value in values.items()
+    ]
+    uncut = expected.get("meanAveragePrecision")
+    return at_k if uncut is None else [*at_k, ("ap", uncut)]
 
 
-def trec_case(directory: Path, name: str, qrels: str, run: str) -> Case:
-    """The qrels and run; as in trec_eval, what stands behind a line's fields is ignored."""
-    judged = [line.split() for line in (directory / qrels).read_text().splitlines()]
-    ranked = [line.split() for line in (directory / run).read_text().splitlines()]
-    gains = nested([(query, item, float(grade)) for query, _, item, grade in judged])
-    return Case(name, gains, nested([(q, item, float(s)) for q, _, item, _, s, *_ in ranked]))
+def test_sparks_ranking_metrics_are_reproduced(spark: SparkSession, shared_data: Path) -> None:
+    suite = expected_in(shared_data, "apache_spark")
+    binary = [of for of in suite["cases"] if "prediction_and_labels" in of]
+    cases = [spark_case(f"case{n}", of["prediction_and_labels"]) for n, of in enumerate(binary)]
+    values = [spark_values(of["expected"]) for of in binary]
+    asked = {text for text, _ in chain(*values)}
+    found = replayed(spark, cases, sorted(asked), preset="spark_mllib")
+    pairs = [
+        ((case.name, text), found.mean(case.name, text), value)
+        for case, of_case in zip(cases, values, strict=True)
+        for text, value in of_case
+    ]
+    assert len(pairs) == 28
+    assert mismatches(pairs, suite["tolerance"]) == []
+
+
+def test_sparks_graded_ndcg_is_reproduced(spark: SparkSession, shared_data: Path) -> None:
+    suite = expected_in(shared_data, "apache_spark")
+    (graded,) = (of for of in suite["cases"] if "prediction_labels_relevance" in of)
+    case = spark_case("graded", graded["prediction_labels_relevance"])
+    values = spark_values(graded["expected"])
+    found = replayed(spark, [case], [text for text, _ in values], preset="spark_mllib_graded")
+    pairs = [(text, found.mean("graded", text), value) for text, value in values]
+    assert len(pairs) == 4
+    assert mismatches(pairs, suite["tolerance"]) == []
+
+
+# RePlay
+
+REPLAY_NAMES = {
+    "Precision": "precision",
+    "Recall": "recall",
+    "HitRate": "hit_rate",
+    "MRR": "rr",
+    "MAP": "ap",
+    "NDCG": "ndcg",
+}
 
 
 @pytest.fixture(scope="module")
-def trec_directory(shared_data: Path) -> Path:
-    return shared_data / "fixtures" / "usnistgov_trec_eval"
+def replay_tests(shared_data: Path) -> dict[str, Any]:
+    return expected_in(shared_data, "sb-ai-lab_RePlay")
+
+
+@pytest.fixture(scope="module")
+def replay(spark: SparkSession, replay_tests: Mapping[str, Any]) -> Replay:
+    recommended = best_first(replay_tests["recommendations[query,item,score]"])
+    ones = by_query([(q, i) for q, items in recommended.items() for i in items])
+    lists = replay_tests["per_list_cases"]
+    cases = [
+        Case("main", by_query(replay_tests["ground_truth[query,item]"]), recommended),
+        Case("descriptor", ones, recommended),
+        *(
+            Case(f"list{n}", {"q": ordered_ones(of["ground_truth"])}, {"q": ordered(of["pred"])})
+            for n, of in enumerate(lists)
+        ),
+    ]
+    measures = [f"{name}@{k}" for name in REPLAY_NAMES.values() for k in (1, 2, 3, 5, 10)]
+    return replayed(spark, cases, measures, preset="replay", tie_key_type="native")
+
+
+def ordered_ones(items: Sequence[Any] | None) -> dict[str, float]:
+    """Each item with a gain of 1."""
+    return {str(item): 1.0 for item in items or ()}
+
+
+def test_replays_means_are_reproduced(replay: Replay, replay_tests: Mapping[str, Any]) -> None:
+    pairs = [
+        ((name, k), replay.mean("main", f"{REPLAY_NAMES[name]}@{k}"), value)
+        for name, values in replay_tests["expected_mean"].items()
+        if name in REPLAY_NAMES
+        for k, value in values.items()
+    ]
+    descriptor = replay_tests["descriptor_case"]["mean"]
+    pairs.append(("descriptor", replay.mean("descriptor", "precision@5"), descriptor))
+    assert len(pairs) == 24
+    assert mismatches(pairs, replay_tests["tolerance"]) == []
+
+
+def test_replays_values_per_query_are_reproduced(
+    replay: Replay, replay_tests: Mapping[str, Any]
+) -> None:
+    pairs = [
+        ((name, query), replay.of_query("main", query, f"{REPLAY_NAMES[name]}@2"), value)
+        for name, values in replay_tests["expected_per_query@2"].items()
+        for query, value in values.items()
+    ]
+    pairs += [
+        (("descriptor", query), replay.of_query("descriptor", query, "precision@5"), value)
+        for query, value in replay_tests["descriptor_case"]["per_query"].items()
+    ]
+    assert len(pairs) == 21
+    assert mismatches(pairs, EXACT) == []
+
+
+def test_replays_values_per_list_are_reproduced(
+    replay: Replay, replay_tests: Mapping[str, Any]
+) -> None:
+    zeros = {name: [0.0, 0.0] for name in REPLAY_NAMES}
+    pairs = [
+        # Without a ground truth the query is in no mean here; its undefined values are their 0.
+        ((n, name, k), replay.of_query(f"list{n}", "q", f"{REPLAY_NAMES[name]}@{k}") or 0.0, value)
+        for n, of in enumerate(replay_tests["per_list_cases"])
+        for name, values in of.get("expected", zeros).items()
+        for k, value in zip(of["ks"], values, strict=True)
+    ]
+    assert len(pairs) == 36
+    assert mismatches(pairs, EXACT) == []
+
+
+# recommenders
+
+RECOMMENDERS_NAMES = {
+    "precision_at_k": "precision@10",
+    "recall_at_k": "recall@10",
+    "ndcg_at_k (binary)": "ndcg@10",
+    "ndcg_at_k": "ndcg@10",
+    "map": "ap",
+    "map_at_k": "ap@10",
+}
+LINEAR = "ndcg(gain=linear)@6"
+
+
+def test_recommenders_values_are_reproduced(spark: SparkSession, shared_data: Path) -> None:
+    tests = expected_in(shared_data, "recommenders-team_recommenders")
+    rated = by_query(tests["rating_true[user,item,rating]"])
+    predicted = best_first(tests["rating_pred[user,item,prediction]"])
+    wiki, at_10, cuts = tests["wiki_graded"], tests["expected_k10"], tests["r_precision_at_k"]
+    short = {user: ordered_ones(range(3)) for user in "ab"}
+    cases = [
+        Case("main", rated, predicted),
+        Case("true_vs_true", rated, rated),
+        Case("short", short, short),
+        Case("wiki", {"q": graded(wiki["true[item,rel]"])}, {"q": ordered(wiki["pred_order"])}),
+        *(Case(f"cut{k}", rated, first(predicted, int(k))) for k in cuts),
+    ]
+    asked = [*RECOMMENDERS_NAMES.values(), LINEAR, "precision@5", "r_precision"]
+    found = replayed(spark, cases, [*dict.fromkeys(asked)], preset="recommenders")
+    pairs = [
+        ((case, name), found.mean(case, RECOMMENDERS_NAMES[name]), value)
+        for case, values in (("main", at_10), ("true_vs_true", at_10["true_vs_true"]))
+        for name, value in values.items()
+        if name in RECOMMENDERS_NAMES
+    ]
+    pairs += [(k, found.mean(f"cut{k}", "r_precision"), value) for k, value in cuts.items()]
+    pairs += [
+        ("short", found.mean("short", "precision@5"), tests["short_list"]["expected"]),
+        ("wiki", found.mean("wiki", LINEAR), wiki["expected_ndcg_linear_log2_ideal_all_judged"]),
+    ]
+    assert len(pairs) == 15
+    assert mismatches(pairs, tests["tolerance"]) == []
+
+
+def graded(rows: Sequence[tuple[Any, float]]) -> dict[str, float]:
+    """(item, gain) by item."""
+    return {str(item): float(gain) for item, gain in rows}
+
+
+def first(run: Mapping[str, Mapping[str, float]], k: int) -> dict[str, dict[str, float]]:
+    """The first k candidates of each query."""
+    return {query: dict([*items.items()][:k]) for query, items in run.items()}
+
+
+# RecTools, MjoLniR, scikit-learn: no preset, options in the measures
+
+RECTOOLS_MEASURES = {
+    ("MAP", "divide_by_k", False): "ap@{}",
+    ("MAP", "divide_by_k", True): "ap(denom=k)@{}",
+    ("NDCG", "divide_by_achievable", False): "ndcg(gain=binary,ideal=k_ones)@{}",
+    ("NDCG", "divide_by_achievable", True): "ndcg(gain=binary)@{}",
+    ("MRR", "k", None): "rr@{}",
+}
+MJOLNIR = "ndcg(gain=exp2,ideal=candidates)@{}"
+SKLEARN = "ndcg(ideal=candidates,tie_break=expected)"
+SKLEARN_IGNORING_TIES = "ndcg(ideal=candidates)"
+
+Expected = tuple[str, str, str, float, float]
+"""Case, query, measure, value and tolerance."""
+
+
+def rectools(tests: Mapping[str, Any]) -> tuple[list[Case], list[Expected]]:
+    """Ranks are trusted, gaps and all: fillers stand in the gaps."""
+    cases, expected = [], []
+    for name in ("MAP", "NDCG", "MRR"):
+        run: dict[str, dict[str, float]] = {}
+        for user, item, rank in tests[name]["reco[user,item,rank]"]:
+            run.setdefault(str(user), {})[str(item)] = -rank
+        for items in run.values():
+            gaps = {*range(1, 10)} - {-score for score in items.values()}
+            items.update({f"filler{rank}": -rank for rank in gaps})
+        cases.append(Case(name, by_query(tests[name]["interactions[user,item]"]), run))
+        values = next(v for key, v in tests[name].items() if key.startswith("expected_users"))
+        for of in values:
+            option = next((key for key in of if key.startswith("divide")), "k")
+            chosen = of[option] if option != "k" else None
+            text = RECTOOLS_MEASURES[name, option, chosen].format(of["k"])
+            per_user = next(v for v in of.values() if isinstance(v, list))
+            expected += [(name, str(u), text, v, EXACT) for u, v in enumerate(per_user, start=1)]
+    return cases, expected
+
+
+def mjolnir(tests: Mapping[str, Any]) -> tuple[list[Case], list[Expected]]:
+    """Labels in the order of their positions."""
+    cases, expected = [], []
+    for n, of in enumerate(tests["cases"]):
+        labels = of["labels_by_position"]
+        cases.append(
+            Case(
+                f"mjolnir{n}",
+                {"q": graded([*enumerate(labels)])},
+                {"q": ordered(range(len(labels)))},
+            )
+        )
+        text = MJOLNIR.format(of["k"])
+        expected.append((f"mjolnir{n}", "q", text, of["ndcg"], of.get("tol", EXACT)))
+    return cases, expected
+
+
+def sklearn(tests: Mapping[str, Any]) -> tuple[list[Case], list[Expected]]:
+    """Relevance and scores by item."""
+    cases, expected = [], []
+    gains = {"q": graded([*enumerate(tests["true_relevance"])])}
+    for n, of in enumerate(tests["cases"]):
+        cases.append(Case(f"sklearn{n}", gains, {"q": graded([*enumerate(of["scores"])])}))
+        named = SKLEARN_IGNORING_TIES if of.get("ignore_ties") else SKLEARN
+        text = f"{named}@{of['k']}" if "k" in of else named
+        expected.append((f"sklearn{n}", "q", text, of["ndcg"], of.get("tol", EXACT)))
+    return cases, expected
+
+
+def test_rectools_mjolnir_and_scikit_learn_are_reproduced(
+    spark: SparkSession, shared_data: Path
+) -> None:
+    read = (
+        rectools(expected_in(shared_data, "MobileTeleSystems_RecTools")),
+        mjolnir(expected_in(shared_data, "wikimedia_search-MjoLniR")),
+        sklearn(expected_in(shared_data, "scikit-learn")),
+    )
+    expected = [row for _, rows in read for row in rows]
+    cases = [case for of, _ in read for case in of]
+    found = replayed(spark, cases, sorted({text for _, _, text, _, _ in expected}))
+    assert len(expected) == 32 + 20 + 10 + 2 + 5
+    assert not [
+        (case, query, text, found.of_query(case, query, text), value)
+        for case, query, text, value, tolerance in expected
+        if mismatches([(text, found.of_query(case, query, text), value)], tolerance)
+    ]

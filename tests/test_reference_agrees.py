@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from ranklake import evaluate
+from ranklake import Evaluation, evaluate
 from ranklake.metrics import (
     METRICS,
     NO_CUTOFF,
@@ -22,7 +22,10 @@ from ranklake.metrics import (
     Population,
     Ranking,
     measure,
+    metric,
 )
+
+TIED = metric("tied")
 
 SEED = 20260101
 N_QUERIES = 320
@@ -138,7 +141,7 @@ def queries() -> list[Query]:
 
 
 @pytest.fixture(scope="module")
-def found(spark: SparkSession, queries: list[Query]) -> dict[tuple[Any, ...], float | None]:
+def result(spark: SparkSession, queries: list[Query]) -> Evaluation:
     shown = [
         {
             **{"query_id": q.query_id, "model_version": q.model, "item_id": item, "score": score},
@@ -154,17 +157,22 @@ def found(spark: SparkSession, queries: list[Query]) -> dict[tuple[Any, ...], fl
     ]
     converted = [event for event in events if event["gain"] == 3.0]
     of_means = [f"f1(beta=2,mean=of_means)@{k}" for k in KS]
-    return numbers(
-        evaluate(
-            spark.createDataFrame(pa.Table.from_pylist(shown)),
-            spark.createDataFrame(pa.Table.from_pylist(events)).drop("gain"),
-            conversions=spark.createDataFrame(pa.Table.from_pylist(converted)).drop("gain"),
-            labels=["worth", "click", "conversion"],
-            gains={"worth": {"click": 1.0, "conversion": 3.0}},
-            metrics=[],
-            measures=[*map(str, every_measure(VARIANTS)), *of_means, *(f"cvr@{k}" for k in KS)],
-        ).metrics
+    return evaluate(
+        spark.createDataFrame(pa.Table.from_pylist(shown)),
+        spark.createDataFrame(pa.Table.from_pylist(events)).drop("gain"),
+        conversions=spark.createDataFrame(pa.Table.from_pylist(converted)).drop("gain"),
+        labels=["worth", "click", "conversion"],
+        gains={"worth": {"click": 1.0, "conversion": 3.0}},
+        metrics=[],
+        measures=[*map(str, every_measure(VARIANTS)), *of_means, *(f"cvr@{k}" for k in KS)],
+        ks=list(KS),
+        tie_diagnostics=True,
     )
+
+
+@pytest.fixture(scope="module")
+def found(result: Evaluation) -> dict[tuple[Any, ...], float | None]:
+    return numbers(result.metrics)
 
 
 def numbers(rows: pa.Table) -> dict[tuple[Any, ...], float | None]:
@@ -227,6 +235,39 @@ def test_cvr_divides_conversions_by_clicks(
             conversions = sum(gain == 3 for ranking in rankings for gain in ranking.gains[:k])
             number = found[model, "conversion", "cvr", "", k, "all"]
             assert number == pytest.approx(conversions / clicks, rel=1e-12)
+
+
+def test_quality_says_what_ties_decide_and_where_relevant_items_are(
+    result: Evaluation, queries: list[Query]
+) -> None:
+    checks = {(row["model_version"], row["name"]): row for row in result.quality.to_pylist()}
+    for model in MODELS:
+        rankings = [query.ranking() for query in queries if query.model == model]
+        n_relevant = sum(ranking.n_relevant for ranking in rankings)
+        n_retrieved = sum(ranking.hits(NO_CUTOFF) for ranking in rankings)
+        for k in KS:
+            within = sum(ranking.hits(k) for ranking in rankings)
+            bounds = {
+                f"ties.{name}_{bound}.worth@{k}": expected(
+                    measure(f"{name}(tie_break={bound})@{k}"),
+                    metric(name).populations[0],
+                    [query for query in queries if query.model == model],
+                )
+                for name in ("precision", "recall")
+                for bound in ("worst", "best")
+            }
+            wanted = {
+                f"ties.tied.worth@{k}": sum(TIED.reference(r, k) or 0 for r in rankings),
+                f"queries.short@{k}": sum(r.n_candidates <= k for r in rankings),
+                f"relevant_items.within.worth@{k}": within,
+                f"relevant_items.below.worth@{k}": n_retrieved - within,
+                "relevant_items.never_candidates.worth": n_relevant - n_retrieved,
+                **bounds,
+            }
+            values = {name: checks[model, name]["value"] for name in wanted}
+            assert values == pytest.approx(wanted, rel=1e-12)
+            assert checks[model, f"ties.tied.worth@{k}"]["n_rows"] == len(rankings)
+    assert any(row["value"] for (_, name), row in checks.items() if name.startswith("ties.tied"))
 
 
 def test_the_random_queries_hold_every_case(queries: list[Query]) -> None:

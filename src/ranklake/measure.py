@@ -37,7 +37,7 @@ def measured(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
         _count(F.count_if(is_hit)).alias("n_retrieved"),
         F.sort_array(F.collect_list(hit)).alias("ranked_hits"),
         F.sort_array(ideal_gains, asc=False).alias("ideal_gains"),
-        *[_value(measure) for measure in measures if measure.metric.column],
+        *[_value(measure) for measure in measures],
     )
     return (
         per_query.where(F.col("bucket").isNotNull())
@@ -47,6 +47,16 @@ def measured(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
         .drop("ranked_hits")
         .withColumnsRenamed({_other(name): name for name in extras})
     )
+
+
+def revalued(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
+    """One row per (model, query, label) that has a hit row: the measures' columns alone."""
+    return hits.groupBy(*QUERY_KEYS, "label").agg(*[_value(measure) for measure in measures])
+
+
+def valued_without_hits(queries: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
+    """The queries, none of which has a relevant item, with the measures' columns: 0 or null."""
+    return queries.withColumns({m.column: _without_hits(m).cast("double") for m in measures})
 
 
 def _other(name: str) -> str:
@@ -82,8 +92,7 @@ def unranked(
 
     Their values are known without ranking: 0, or null where the metric is undefined.
     """
-    values = {m.column: _without_hits(m).cast("double") for m in measures}
-    return queries.withColumns(
+    return queries.transform(valued_without_hits, measures=measures).withColumns(
         {
             "label": F.explode(F.array(*[F.lit(label) for label in labels])),
             "n_rows": F.col("n_candidates"),
@@ -92,7 +101,6 @@ def unranked(
             "hit_ranks": F.array().cast(_INTS),
             "hit_gains": F.array().cast(_DOUBLES),
             "ideal_gains": F.array().cast(_DOUBLES),
-            **values,
         }
     )
 

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ranklake.cli import check, evaluate, explain, generate, init, show, trec
+from ranklake.cli import check, evaluate, explain, generate, init, remeasure, show, trec
 from ranklake.errors import ConfigError, RanklakeError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command("generate")(generate.generate)
 app.command("evaluate")(evaluate.evaluate)
 app.command("show")(show.show)
 app.command("explain")(explain.explain)
+app.command("remeasure")(remeasure.remeasure)
 app.command("trec")(trec.trec)
 app.command("check")(check.check)
 

@@ -6,6 +6,7 @@ The steps are lazy and know nothing of each other; this is the only room that jo
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -14,19 +15,18 @@ from pyspark.sql import functions as F
 
 from ranklake import config as configuration
 from ranklake import read, schemas
-from ranklake.aggregate import series, sums
 from ranklake.aggregate.slices import Dictionary, identified
 from ranklake.complaints import data_errors
 from ranklake.config import EvalConfig
 from ranklake.errors import ConfigError
 from ranklake.estimate import estimated
-from ranklake.metrics import NO_CUTOFF
 from ranklake.pipeline.assembled import cleaned, frames_of
 from ranklake.pipeline.checks import checks_of, refuse_duplicates
 from ranklake.pipeline.frames import Frames
 from ranklake.pipeline.inputs import Day, day_of, slices_of
 from ranklake.pipeline.needs import check_needs
 from ranklake.pipeline.publish import Publisher, check_tables, lake_tables
+from ranklake.pipeline.summed import bucket_sums_of, metric_sums_of
 from ranklake.run import Listener, Run, silent
 
 
@@ -102,9 +102,10 @@ def _evaluated(
         publisher.record("STARTED")
     with run.stage("label, rank, measure", day.n_rows), data_errors("inputs"):
         queries, measured = _measured(frames, config, dictionary, publisher)
-        bucket_sums = _bucket_sums(queries, measured, config, dictionary)
+        bucket_sums = bucket_sums_of(queries, measured, config, dictionary)
     with run.stage("aggregate, estimate"):
-        metric_sums = _metric_sums(bucket_sums, frames, day, config, run)
+        served = frames.served_models(day.served)
+        metric_sums = metric_sums_of(bucket_sums, config, run, served=served)
         metrics = estimated(metric_sums, confidence=config.confidence, derived=config.derived)
     with run.stage("check"), data_errors("inputs"):
         checks = checks_of(day, frames, queries, bucket_sums, config)
@@ -114,9 +115,8 @@ def _evaluated(
             publisher.replace(schemas.QUALITY, checks)
             publisher.replace(schemas.METRICS, metrics)  # this commit is the publication
         publisher.record("SUCCESS")
-    return Evaluation(
-        run.run_id, metrics, metric_sums, checks, lambda: frames.per_query(config.per_query)
-    )
+    per_query = partial(frames.per_query, config.per_query)
+    return Evaluation(run.run_id, metrics, metric_sums, checks, per_query)
 
 
 def _framed(day: Day, config: EvalConfig, slice_lists: schemas.SliceLists) -> Frames:
@@ -211,31 +211,3 @@ def _computed_twice(
 
 def _is_first_label(config: EvalConfig) -> Column:
     return F.col("label") == config.labels[0]
-
-
-def _bucket_sums(
-    queries: DataFrame, measured: DataFrame, config: EvalConfig, dictionary: Dictionary
-) -> pa.Table:
-    measures = (*config.asked, *config.diagnosed)
-    ks = tuple(dict.fromkeys((*config.ks, *(m.k for m in measures if m.k != NO_CUTOFF))))
-    return sums.aggregated(
-        sums.query_sums(queries, ks=ks),
-        sums.value_sums(measured, measures=[m for m in measures if not m.is_derived]),
-        dictionary=queries.sparkSession.createDataFrame(dictionary.memberships),
-    ).toArrow()
-
-
-def _metric_sums(
-    bucket_sums: pa.Table, frames: Frames, day: Day, config: EvalConfig, run: Run
-) -> pa.Table:
-    return series.metric_sums(
-        bucket_sums,
-        measures=config.asked,
-        scope=series.Scope(
-            labels=config.labels,
-            served=list(day.served) if frames.served is not None else [],
-            n_buckets=config.n_buckets,
-            undefined=float(config.rules.no_relevant == "one"),
-        ),
-        definition_hash=lambda row: configuration.definition_hash(run.definitions, row),
-    )

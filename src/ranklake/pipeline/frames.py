@@ -1,6 +1,6 @@
 """The lazy middle of the pipeline: rows of the day → one row a query. Nothing here runs a job."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -54,6 +54,10 @@ class Frames:
         if self.config.ranks_every_query:
             return "full", "judged@k or rules.unjudged = 'drop' depend on every query's order"
         return "full", f"more than {limit} labels: their queries' hashes are too many to broadcast"
+
+    def served_models(self, served: Iterable[str]) -> list[str]:
+        """Those of the models whose candidates were shown; none where queries are judged ones."""
+        return [] if self.served is None else list(served)
 
     def kept(self, rows: DataFrame) -> DataFrame:
         """The rows of the queries to rank; all of them in a full plan."""

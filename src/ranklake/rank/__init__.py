@@ -4,9 +4,9 @@ Order inside a query: score descending, unscored last, then item_id descending b
 (trec_eval's rule) or another total order, so that no partitioning and no rerun changes a rank.
 """
 
-from ranklake.rank.hits import ranked
+from ranklake.rank.hits import ranked, read_as
 from ranklake.rank.items import by_position, items
 from ranklake.rank.numbers import numbered
 from ranklake.rank.order import Order
 
-__all__ = ["Order", "by_position", "items", "numbered", "ranked"]
+__all__ = ["Order", "by_position", "items", "numbered", "ranked", "read_as"]

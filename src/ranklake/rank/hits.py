@@ -23,17 +23,25 @@ def ranked(
     and the same under other names for the measures that read the hits in another way; the other
     columns are as `numbered`. `labels` pairs each label with its column of gains.
     """
-    hits = _by_label(numbered, labels)
     speaks = F.col("n_candidates").isNotNull() | F.col("item_id").isNull()
     if "is_judged" in numbered.columns:
         speaks = speaks | F.coalesce("is_judged", F.lit(False))
+    hits = _by_label(numbered, labels).where((F.col("gain") > 0) | speaks)
+    return hits.transform(read_as, measures=measures)
+
+
+def read_as(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
+    """The hits with hits_so_far, n_relevant and ideal_rank, as they are and as measures read them.
+
+    Equal readings are one column: an option that changes no order and no relevance costs nothing.
+    """
+    is_first = F.col("copy") == 0 if "copy" in hits.columns else None
     readings: dict[str, Column] = {}
-    is_first = F.col("copy") == 0 if "copy" in numbered.columns else None
     for measure in (Measure(measures[0].metric), *measures):  # the counts read the hits as they are
         readings.setdefault(measure.hits_so_far_column, _hits_so_far(measure))
         readings.setdefault(measure.n_relevant_column, _n_relevant(measure, is_first))
         readings.setdefault(measure.ideal_rank_column, _ideal_rank(measure, is_first))
-    return hits.where((F.col("gain") > 0) | speaks).withColumns(readings)
+    return hits.withColumns(readings)
 
 
 def _hits_so_far(measure: Measure) -> Column:

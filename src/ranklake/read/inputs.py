@@ -1,10 +1,8 @@
 """Inputs → conformed frames of one date. The only reads of the logs."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from pyspark.errors import AnalysisException, PySparkException
@@ -13,7 +11,7 @@ from pyspark.sql import functions as F
 
 from ranklake import schemas
 from ranklake.complaints import data_errors, first_line, is_missing_table
-from ranklake.config import Input, Lake, merged_definitions
+from ranklake.config import Input
 from ranklake.errors import ContractError, NoInputError
 from ranklake.schemas import IS_WANTED
 from ranklake.schemas.conform import cast_to, type_problem
@@ -247,17 +245,3 @@ def missing_day(source: Source, day: date, *, zone: str) -> NoInputError:
     return NoInputError(
         f"{source.table.name}: {source.place}: no rows for {day}; the latest days are {found}"
     )
-
-
-def recorded_definitions(spark: SparkSession, lake: Lake) -> dict[str, Any]:
-    """What the lake's numbers mean: the newest definition of each label, metric and slice.
-
-    Empty where no run has succeeded yet.
-    """
-    runs = spark.table(lake.sql_name(schemas.RUNS.name)).where(F.col("status") == "SUCCESS")
-    newest_last = (
-        runs.groupBy("definitions")
-        .agg(F.max("finished_at").alias("finished_at"))
-        .orderBy("finished_at")
-    )
-    return merged_definitions(json.loads(row["definitions"]) for row in newest_last.collect())

@@ -1,0 +1,54 @@
+"""`ranklake remeasure`: new metrics for days that are published, without their logs."""
+
+from datetime import date
+from typing import Annotated
+
+import typer
+
+from ranklake.cli import options
+from ranklake.cli.configured import configured
+from ranklake.cli.dates import dates
+from ranklake.cli.progress import progress
+from ranklake.errors import ConfigError, NoInputError
+
+
+def remeasure(
+    first: Annotated[str | None, typer.Option("--from", help="The first day, YYYY-MM-DD.")] = None,
+    last: Annotated[str | None, typer.Option("--to", help="The last day, YYYY-MM-DD.")] = None,
+    config: options.Config = None,
+    settings: options.Set = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Publish past days with the metrics, options and cut-offs that the configuration has now.
+
+    From the hits in query_metrics: the logs are not read.
+
+    [dim]ranklake remeasure --config conf/prod.toml --from 2026-01-01 --to 2026-03-31[/dim]
+    """
+    begin, end = _range(first, last)
+    loaded = configured(config, settings, needs_lake=True)
+    from ranklake import read, session, write
+    from ranklake.pipeline.publish import lake_tables
+    from ranklake.pipeline.remeasure import remeasure as remeasured
+
+    spark = session.session()
+    write.create_tables(spark, loaded.lake, lake_tables(loaded))
+    days = read.published_days(spark, loaded.lake, begin, end)
+    if not days:
+        raise NoInputError(f"metrics: nothing is published from {begin} to {end}")
+    for day in days:
+        with progress(
+            f"{loaded.evaluation} {day}", tasks=lambda: session.task_progress(spark), quiet=quiet
+        ) as listener:
+            done = list(remeasured(spark, loaded, day, listener=listener))
+        for models, n_rows in done if not quiet else ():
+            typer.echo(f"{day}: published {n_rows} metrics of {models}, from their hits")
+
+
+def _range(first: str | None, last: str | None) -> tuple[date, date]:
+    if not first or not last:
+        raise ConfigError("--from and --to: say which days, as YYYY-MM-DD")
+    begin, end = dates([first, last])
+    if begin > end:
+        raise ConfigError(f"--from {first}: is after --to {last}")
+    return begin, end

@@ -1,0 +1,43 @@
+"""Per-query rows → bucket sums on the driver → the rows of metric_sums."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from ranklake import config as configuration
+from ranklake.aggregate import series, sums
+from ranklake.aggregate.slices import Dictionary
+from ranklake.config import EvalConfig
+from ranklake.metrics import NO_CUTOFF
+from ranklake.run import Run
+
+
+def bucket_sums_of(
+    queries: DataFrame, measured: DataFrame, config: EvalConfig, dictionary: Dictionary
+) -> pa.Table:
+    """The rows of sums.aggregated, collected: as many as there are buckets and slice values."""
+    measures = (*config.asked, *config.diagnosed)
+    ks = tuple(dict.fromkeys((*config.ks, *(m.k for m in measures if m.k != NO_CUTOFF))))
+    return sums.aggregated(
+        sums.query_sums(queries, ks=ks),
+        sums.value_sums(measured, measures=[m for m in measures if not m.is_derived]),
+        dictionary=queries.sparkSession.createDataFrame(dictionary.memberships),
+    ).toArrow()
+
+
+def metric_sums_of(
+    bucket_sums: pa.Table, config: EvalConfig, run: Run, *, served: Sequence[str]
+) -> pa.Table:
+    """The series of every model; `served` are those whose log this is."""
+    return series.metric_sums(
+        bucket_sums,
+        measures=config.asked,
+        scope=series.Scope(
+            labels=config.labels,
+            served=served,
+            n_buckets=config.n_buckets,
+            undefined=float(config.rules.no_relevant == "one"),
+        ),
+        definition_hash=lambda row: configuration.definition_hash(run.definitions, row),
+    )

@@ -1,0 +1,105 @@
+"""What earlier runs published and recorded in the lake's own tables."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from ranklake import schemas
+from ranklake.config import Lake, merged_definitions
+from ranklake.errors import ContractError, NoInputError
+
+
+def recorded_definitions(spark: SparkSession, lake: Lake) -> dict[str, Any]:
+    """What the lake's numbers mean: the newest definition of each label, metric and slice.
+
+    Empty where no run has succeeded yet.
+    """
+    runs = spark.table(lake.sql_name(schemas.RUNS.name)).where(F.col("status") == "SUCCESS")
+    newest_last = (
+        runs.groupBy("definitions")
+        .agg(F.max("finished_at").alias("finished_at"))
+        .orderBy("finished_at")
+    )
+    return merged_definitions(json.loads(row["definitions"]) for row in newest_last.collect())
+
+
+def published_days(spark: SparkSession, lake: Lake, first: date, last: date) -> list[date]:
+    """The days from first to last that have published metrics, in order."""
+    metrics = spark.table(lake.sql_name(schemas.METRICS.name))
+    days = metrics.where(F.col("event_date").between(first, last)).select("event_date").distinct()
+    return sorted(row["event_date"] for row in days.collect())
+
+
+@dataclass(frozen=True)
+class Published:
+    """What one run published of a day: its models (and their original names), and how."""
+
+    run_id: str
+    models: Mapping[str, str]
+    config: str
+    definitions: Mapping[str, Any]
+    inputs: Mapping[str, Any]
+    versions: Mapping[str, int]
+
+
+def published(spark: SparkSession, lake: Lake, day: date) -> list[Published]:
+    """The runs whose numbers of the day are published, each with the models that it published.
+
+    Raises NoInputError for a day without any, ContractError for a run without a last step.
+    """
+    metrics = spark.table(lake.sql_name(schemas.METRICS.name)).where(F.col("event_date") == day)
+    parts = metrics.select("model_version", "run_id").distinct().collect()
+    if not parts:
+        raise NoInputError(f"metrics: nothing is published for {day}")
+    models_of: dict[str, set[str]] = {}
+    for part in parts:
+        models_of.setdefault(part["run_id"], set()).add(part["model_version"])
+    runs = spark.table(lake.sql_name(schemas.RUNS.name)).where(
+        (F.col("event_date") == day)
+        & (F.col("status") == "SUCCESS")
+        & F.col("run_id").isin([*models_of])
+    )
+    rows = runs.collect()
+    known = {run_id: [row for row in rows if row["run_id"] == run_id] for run_id in models_of}
+    died = [run_id for run_id, steps in known.items() if not steps]
+    if died:
+        raise ContractError(
+            [f"runs: run {run_id} of {day} has no last step; evaluate it again" for run_id in died]
+        )
+    return [_published(run_id, models_of[run_id], steps) for run_id, steps in known.items()]
+
+
+def _published(run_id: str, models: set[str], steps: Sequence[Row]) -> Published:
+    names = {row["model_version"]: row["model_name"] or row["model_version"] for row in steps}
+    first = steps[0]
+    return Published(
+        run_id=run_id,
+        models={model: names[model] for model in sorted(models)},
+        config=first["config"],
+        definitions=json.loads(first["definitions"]),
+        inputs=json.loads(first["inputs"]),
+        versions=dict(first["table_versions"]),
+    )
+
+
+def committed(
+    spark: SparkSession, lake: Lake, table: schemas.Table, day: date, run: Published
+) -> DataFrame:
+    """The rows that the run committed to the table: as it is, else at the version it recorded."""
+    name = lake.sql_name(table.name)
+    newest = of_run(spark.table(name), day, run.run_id)
+    if not newest.isEmpty():
+        return newest
+    return of_run(
+        spark.read.option("versionAsOf", run.versions[table.name]).table(name), day, run.run_id
+    )
+
+
+def of_run(rows: DataFrame, day: date, run_id: str) -> DataFrame:
+    """The rows of one day that the run wrote."""
+    return rows.where((F.col("event_date") == day) & (F.col("run_id") == run_id))
