@@ -11,6 +11,7 @@ from tables import DAY, clicks, impressions, table
 from ranklake import read
 from ranklake.aggregate import sums
 from ranklake.config import EvalConfig, of_values
+from ranklake.metrics import measures_of, per_query_measures
 from ranklake.pipeline.assembled import frames_of
 from ranklake.pipeline.frames import Frames
 from ranklake.pipeline.inputs import day_of
@@ -80,6 +81,22 @@ def test_ranked_rows_take_one_shuffle_behind_the_filter_on_labelled_queries(
     assert re.search(r"BroadcastHashJoin .*LeftSemi, BuildRight", below)
     assert "Window" in text[: text.index("REPARTITION_BY_COL")]
     assert "Window" not in below
+
+
+def test_ten_variants_take_the_shuffles_of_one(frames: Frames) -> None:
+    variants = [
+        *("P(rel=2)@5", "AP(denom=min_k_rel)@20", "nDCG(gain=exp2,ideal=candidates)@10"),
+        *("nDCG(gain={1:3,2:9})@10", "RR(tie_break=item_id_asc)@10", "AP(rel=2)", "rbp@10"),
+        *("recall(tie_break=expected)@5", "auc", "hit_rate(tie_break=best)@1", "F1(beta=2)@5"),
+    ]
+    one, many = (
+        plan(frames.measured(per_query_measures(measures_of([], [], measures))))
+        for measures in (variants[:1], variants)
+    )
+    assert len(shuffles(many)) == len(shuffles(one)) == 2
+    assert not [word for word in NEVER if word in many]
+    assert "tie_first" in many
+    assert "tie_first" not in one  # what no measure needs costs nothing
 
 
 def test_collected_lists_hold_hits_only_and_none_is_over_a_window(
