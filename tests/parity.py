@@ -1,7 +1,7 @@
 """Cases of other evaluators through ranklake: many in one evaluation, each a slice of its own."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -129,3 +129,28 @@ def by_query(rows: Sequence[Sequence[Any]]) -> dict[str, dict[str, float]]:
     for query, item, *value in rows:
         values.setdefault(str(query), {})[str(item)] = float(value[0] if value else 1.0)
     return values
+
+
+def ordered(items: Sequence[Any]) -> dict[str, float]:
+    """The items in that order, with scores that fall."""
+    return {str(item): float(-place) for place, item in enumerate(items, start=1)}
+
+
+def best_first(rows: Sequence[tuple[Any, Any, float]]) -> dict[str, dict[str, float]]:
+    """(query, item, score) by query and item."""
+    return by_query(sorted(rows, key=lambda row: -row[2]))
+
+
+def graded(rows: Iterable[tuple[Any, float]]) -> dict[str, float]:
+    """(item, gain) by item."""
+    return {str(item): float(gain) for item, gain in rows}
+
+
+def ordered_ones(items: Sequence[Any] | None) -> dict[str, float]:
+    """Each item with a gain of 1."""
+    return {str(item): 1.0 for item in items or ()}
+
+
+def first(run: Mapping[str, Mapping[str, float]], k: int) -> dict[str, dict[str, float]]:
+    """The first k candidates of each query."""
+    return {query: dict([*items.items()][:k]) for query, items in run.items()}

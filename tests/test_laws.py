@@ -29,7 +29,7 @@ UNDEFINED = {
     "no query has a relevant item": lambda q, k: not any(g > 0 for g in q.gains + q.missed),
     "there is no query": lambda q, k: False,
     "there is no click in the top k": lambda q, k: not any(q.clicked[:k]),
-    "no candidate is relevant": lambda q, k: not any(g > 0 for g in q.gains),
+    "no candidate with a score is relevant": lambda q, k: not any(g > 0 for g in q.gains),
     "no candidate has a score": lambda q, k: not q.gains,
 }
 

@@ -33,7 +33,7 @@ OF_THE_MEAN = ("average", "mean")
 """Options that the column of a query's values does not know."""
 numbers = st.one_of(st.integers(1, 99), st.decimals("0.001", "99", places=3)).map(str)
 between_0_and_1 = st.decimals("0.001", "0.999", places=3).map(str)
-tables = st.dictionaries(st.integers(0, 9), numbers, min_size=1, max_size=3).map(
+tables = st.dictionaries(st.integers(1, 9), numbers, min_size=1, max_size=3).map(
     lambda gains: "{" + ",".join(f"{grade}:{gain}" for grade, gain in gains.items()) + "}"
 )
 
@@ -56,6 +56,8 @@ def measure_strings(draw: st.DrawFn, of: Metric | None = None) -> str:
     """A metric by any of its names, some of its options in any order, and a cut-off."""
     m = of or draw(st.sampled_from(METRICS))
     options = draw(st.permutations(m.options))[: draw(st.integers(0, len(m.options)))]
+    if {option.name for option in options} >= {"rel", "max_gain"}:  # refused together
+        options = [option for option in options if option.name != "rel"]
     inside = draw(st.sampled_from((",", ", ", " , "))).join(
         f"{option.name}={draw(values_of(option))}" for option in options
     )
@@ -137,7 +139,7 @@ def test_a_default_that_is_said_is_the_default(m: Metric) -> None:
 
 REFUSED = [
     ("Recal@5", "unknown metric 'Recal', known are recall, precision,", "mean 'recall'?"),
-    ("rеcall@5", "unknown metric 'rеcall', known are recall,", "mean 'recall'?"),
+    ("rеcall@5", "'rеcall@5' is no measure, expected one such as", ""),
     (
         "P(rell=2)@5",
         "P(rell=2)@5: unknown option 'rell' of precision, known are denom, rel",
@@ -169,8 +171,8 @@ REFUSED = [
     ("P@1000001", "found @1000001, expected @1 to @1000000", ""),
     ("P@ten", "found @ten, expected @1 to @1000000", ""),
     ("P@1e1", "found @1e1, expected @1 to @1000000", ""),
-    ("P@٣", "found @٣, expected @1 to @1000000", ""),
-    ("P@５", "found @５, expected @1 to @1000000", ""),
+    ("P@٣", "'P@٣' is no measure, expected one such as", ""),
+    ("P(rel=1_0)@5", "found '1_0', expected a number above 0", ""),
 ]
 MALFORMED = [
     *("", " ", "@5", "()", "P@", "P@-1", "P@5@5", "P@ 5", "P @5", "P(rel=2", "P rel=2)@5"),
@@ -291,7 +293,7 @@ def test_other_values_have_other_columns(both: tuple[Measure, Measure]) -> None:
     ("text", "counting"),
     [
         ("P(rel=2,denom=min_k_n)@5", "hit_rate(rel=2)@5"),
-        ("recall(tie_break=expected,average=weighted)@5", "hit_rate@5"),
+        ("recall(tie_break=expected,average=weighted)@5", "hit_rate(tie_break=best)@5"),
         ("hit_rate(rel=3)@1", "hit_rate(rel=3)@1"),
         ("ndcg(gain=exp2)@shown", "hit_rate@shown"),
         ("r_precision", "hit_rate"),
@@ -391,13 +393,9 @@ def test_no_defaults_change_nothing(found: Measure) -> None:
     assert with_defaults(str(found), {}) == str(found)
 
 
-# not yet true
+# numbers and lines
 
 
-NOT_YET = pytest.mark.xfail(strict=True, reason="found by this test, not yet mended in src")
-
-
-@NOT_YET
 @pytest.mark.parametrize(
     "text", ["rbp(p=0.9999999999999)@5", "dcg(gain={1:2,1.00000000000001:3})@5"]
 )
@@ -405,29 +403,27 @@ def test_a_number_of_many_digits_stays_a_value_of_its_option(text: str) -> None:
     assert str(measure(str(measure(text)))) == str(measure(text))
 
 
-@NOT_YET
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("P(rel=1e12)@5", "P(rel=1e-12)@5"), ("dcg(gain={1:2})@5", "dcg(gain={-1:2})@5")],
+    [("P(rel=1e12)@5", "P(rel=1e-12)@5"), ("dcg(gain={1:1e20})@5", "dcg(gain={1:1e-20})@5")],
 )
 def test_signs_in_numbers_make_other_columns(one: str, other: str) -> None:
     assert measure(one).column != measure(other).column
 
 
-@NOT_YET
-@pytest.mark.parametrize("text", ["dcg(gain={nan:1})@5", "dcg(gain={inf:1})@5", "P@" + "9" * 5000])
+@pytest.mark.parametrize(
+    "text", ["dcg(gain={nan:1})@5", "dcg(gain={inf:1})@5", "dcg(gain={-1:2})@5", "P@" + "9" * 5000]
+)
 def test_a_number_that_cannot_be_is_refused_with_what_is_expected(text: str) -> None:
     with pytest.raises(ValueError, match="expected"):
         measure(text)
 
 
-@NOT_YET
 def test_a_refusal_is_one_line() -> None:
     with pytest.raises(ValueError, match="expected") as caught:
         measure("P(\nrel=x)@5")
     assert "\n" not in str(caught.value)
 
 
-@NOT_YET
 def test_defaults_are_canonical_too() -> None:
     assert with_defaults("P@5", {"rel": "2.0"}) == "precision(rel=2)@5"

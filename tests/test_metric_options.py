@@ -103,7 +103,6 @@ def test_shown_is_the_number_of_slots_of_the_query() -> None:
     assert value("P@shown", EXAMPLE) == 2 / 3
 
 
-@pytest.mark.xfail(strict=True, reason="found by this test, not yet mended in src")
 def test_f1_without_any_place_is_zero() -> None:
     assert value("F1@shown", Ranking(gains=(), missed=(1.0,))) == 0
 

@@ -184,7 +184,7 @@ def test_cvr_divides_conversions_by_clicks() -> None:
 def test_calibration_divides_the_scores_by_the_relevant_candidates() -> None:
     assert ratio("calibration", [EXAMPLE], 0) == (0.75 + 0.5 + 0.25) / 2
     unscored = Ranking(gains=(0.0, 1.0), scores=(0.125, None))
-    assert ratio("calibration", [EXAMPLE, unscored], 0) == (0.75 + 0.5 + 0.25 + 0.125) / (2 + 1)
+    assert ratio("calibration", [EXAMPLE, unscored], 0) == (0.75 + 0.5 + 0.25 + 0.125) / (2 + 0)
 
 
 def test_log_loss_is_a_mean_over_the_candidates_with_a_score() -> None:

@@ -1,17 +1,35 @@
 """Libraries' own test cases, replayed: their inputs through ours, against their numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
-from parity import Case, Replay, by_query, expected_in, mismatches, replayed
+from parity import (
+    Case,
+    Replay,
+    best_first,
+    by_query,
+    expected_in,
+    first,
+    graded,
+    mismatches,
+    ordered,
+    ordered_ones,
+    replayed,
+)
 from pyspark.sql import SparkSession
 
 EXACT = 1e-9
 
+REPLAYED = {
+    *("apache_spark", "sb-ai-lab_RePlay", "recommenders-team_recommenders", "scikit-learn"),
+    *("MobileTeleSystems_RecTools", "wikimedia_search-MjoLniR"),
+    *("usnistgov_trec_eval", "cvangysel_pytrec_eval"),  # in test_parity_trec_eval.py
+}
 NO_COUNTERPART = {
+    "apache_spark": {"precision of the graded case": "there a grade of 0 is relevant, here not"},
     "sb-ai-lab_RePlay": {
         "expected_mean.RocAuc": "it is of the top k, auc of all candidates",
         "confidence_half_width_alpha_0.95@2": "intervals are a jackknife over users, not z·s/√n",
@@ -26,14 +44,9 @@ NO_COUNTERPART = {
 """What the folders hold and is not replayed, and why."""
 
 
-def ordered(items: Sequence[Any]) -> dict[str, float]:
-    """The items in that order, with scores that fall."""
-    return {str(item): float(-place) for place, item in enumerate(items, start=1)}
-
-
-def best_first(rows: Sequence[tuple[Any, Any, float]]) -> dict[str, dict[str, float]]:
-    """(query, item, score) by query and item."""
-    return by_query(sorted(rows, key=lambda row: -row[2]))
+def test_every_folder_of_test_cases_is_replayed_or_listed(shared_data: Path) -> None:
+    folders = {path.name for path in (shared_data / "fixtures").iterdir() if path.is_dir()}
+    assert folders == REPLAYED | {*NO_COUNTERPART}
 
 
 # Spark
@@ -68,30 +81,28 @@ def spark_values(expected: Mapping[str, Any]) -> list[tuple[str, float]]:
     return at_k if uncut is None else [*at_k, ("ap", uncut)]
 
 
-def test_sparks_ranking_metrics_are_reproduced(spark: SparkSession, shared_data: Path) -> None:
+@pytest.mark.parametrize(
+    ("preset", "lists", "n_values"),
+    [
+        ("spark_mllib", "prediction_and_labels", 28),
+        ("spark_mllib_graded", "prediction_labels_relevance", 4),
+    ],
+)
+def test_sparks_ranking_metrics_are_reproduced(
+    preset: str, lists: str, n_values: int, spark: SparkSession, shared_data: Path
+) -> None:
     suite = expected_in(shared_data, "apache_spark")
-    binary = [of for of in suite["cases"] if "prediction_and_labels" in of]
-    cases = [spark_case(f"case{n}", of["prediction_and_labels"]) for n, of in enumerate(binary)]
-    values = [spark_values(of["expected"]) for of in binary]
+    chosen = [of for of in suite["cases"] if lists in of]
+    cases = [spark_case(f"case{n}", of[lists]) for n, of in enumerate(chosen)]
+    values = [spark_values(of["expected"]) for of in chosen]
     asked = {text for text, _ in chain(*values)}
-    found = replayed(spark, cases, sorted(asked), preset="spark_mllib")
+    found = replayed(spark, cases, sorted(asked), preset=preset)
     pairs = [
         ((case.name, text), found.mean(case.name, text), value)
         for case, of_case in zip(cases, values, strict=True)
         for text, value in of_case
     ]
-    assert len(pairs) == 28
-    assert mismatches(pairs, suite["tolerance"]) == []
-
-
-def test_sparks_graded_ndcg_is_reproduced(spark: SparkSession, shared_data: Path) -> None:
-    suite = expected_in(shared_data, "apache_spark")
-    (graded,) = (of for of in suite["cases"] if "prediction_labels_relevance" in of)
-    case = spark_case("graded", graded["prediction_labels_relevance"])
-    values = spark_values(graded["expected"])
-    found = replayed(spark, [case], [text for text, _ in values], preset="spark_mllib_graded")
-    pairs = [(text, found.mean("graded", text), value) for text, value in values]
-    assert len(pairs) == 4
+    assert len(pairs) == n_values
     assert mismatches(pairs, suite["tolerance"]) == []
 
 
@@ -127,11 +138,6 @@ def replay(spark: SparkSession, replay_tests: Mapping[str, Any]) -> Replay:
     ]
     measures = [f"{name}@{k}" for name in REPLAY_NAMES.values() for k in (1, 2, 3, 5, 10)]
     return replayed(spark, cases, measures, preset="replay", tie_key_type="native")
-
-
-def ordered_ones(items: Sequence[Any] | None) -> dict[str, float]:
-    """Each item with a gain of 1."""
-    return {str(item): 1.0 for item in items or ()}
 
 
 def test_replays_means_are_reproduced(replay: Replay, replay_tests: Mapping[str, Any]) -> None:
@@ -221,16 +227,6 @@ def test_recommenders_values_are_reproduced(spark: SparkSession, shared_data: Pa
     assert mismatches(pairs, tests["tolerance"]) == []
 
 
-def graded(rows: Sequence[tuple[Any, float]]) -> dict[str, float]:
-    """(item, gain) by item."""
-    return {str(item): float(gain) for item, gain in rows}
-
-
-def first(run: Mapping[str, Mapping[str, float]], k: int) -> dict[str, dict[str, float]]:
-    """The first k candidates of each query."""
-    return {query: dict([*items.items()][:k]) for query, items in run.items()}
-
-
 # RecTools, MjoLniR, scikit-learn: no preset, options in the measures
 
 RECTOOLS_MEASURES = {
@@ -240,9 +236,9 @@ RECTOOLS_MEASURES = {
     ("NDCG", "divide_by_achievable", True): "ndcg(gain=binary)@{}",
     ("MRR", "k", None): "rr@{}",
 }
-MJOLNIR = "ndcg(gain=exp2,ideal=candidates)@{}"
-SKLEARN = "ndcg(ideal=candidates,tie_break=expected)"
-SKLEARN_IGNORING_TIES = "ndcg(ideal=candidates)"
+MJOLNIR = "ndcg(gain=exp2,ideal=candidates)"
+SKLEARN = ("ndcg(ideal=candidates,tie_break=expected)", "ndcg(ideal=candidates)")
+"""With ties averaged, and with ties ignored."""
 
 Expected = tuple[str, str, str, float, float]
 """Case, query, measure, value and tolerance."""
@@ -269,45 +265,31 @@ def rectools(tests: Mapping[str, Any]) -> tuple[list[Case], list[Expected]]:
     return cases, expected
 
 
-def mjolnir(tests: Mapping[str, Any]) -> tuple[list[Case], list[Expected]]:
-    """Labels in the order of their positions."""
-    cases, expected = [], []
-    for n, of in enumerate(tests["cases"]):
-        labels = of["labels_by_position"]
-        cases.append(
-            Case(
-                f"mjolnir{n}",
-                {"q": graded([*enumerate(labels)])},
-                {"q": ordered(range(len(labels)))},
-            )
-        )
-        text = MJOLNIR.format(of["k"])
-        expected.append((f"mjolnir{n}", "q", text, of["ndcg"], of.get("tol", EXACT)))
-    return cases, expected
-
-
-def sklearn(tests: Mapping[str, Any]) -> tuple[list[Case], list[Expected]]:
-    """Relevance and scores by item."""
-    cases, expected = [], []
-    gains = {"q": graded([*enumerate(tests["true_relevance"])])}
-    for n, of in enumerate(tests["cases"]):
-        cases.append(Case(f"sklearn{n}", gains, {"q": graded([*enumerate(of["scores"])])}))
-        named = SKLEARN_IGNORING_TIES if of.get("ignore_ties") else SKLEARN
+def lists_of(
+    mjolnir: Mapping[str, Any], sklearn: Mapping[str, Any]
+) -> Iterator[tuple[Case, Expected]]:
+    """A list each: its gains and scores by place."""
+    lists = [
+        *((of["labels_by_position"], range(0, -4, -1), MJOLNIR, of) for of in mjolnir["cases"]),
+        *(
+            (sklearn["true_relevance"], of["scores"], SKLEARN["ignore_ties" in of], of)
+            for of in sklearn["cases"]
+        ),
+    ]
+    for n, (gains, scores, named, of) in enumerate(lists):
+        case = Case(f"list{n}", {"q": graded(enumerate(gains))}, {"q": graded(enumerate(scores))})
         text = f"{named}@{of['k']}" if "k" in of else named
-        expected.append((f"sklearn{n}", "q", text, of["ndcg"], of.get("tol", EXACT)))
-    return cases, expected
+        yield case, (case.name, "q", text, of["ndcg"], of.get("tol", EXACT))
 
 
 def test_rectools_mjolnir_and_scikit_learn_are_reproduced(
     spark: SparkSession, shared_data: Path
 ) -> None:
-    read = (
-        rectools(expected_in(shared_data, "MobileTeleSystems_RecTools")),
-        mjolnir(expected_in(shared_data, "wikimedia_search-MjoLniR")),
-        sklearn(expected_in(shared_data, "scikit-learn")),
-    )
-    expected = [row for _, rows in read for row in rows]
-    cases = [case for of, _ in read for case in of]
+    cases, expected = rectools(expected_in(shared_data, "MobileTeleSystems_RecTools"))
+    mjolnir = expected_in(shared_data, "wikimedia_search-MjoLniR")
+    for case, value in lists_of(mjolnir, expected_in(shared_data, "scikit-learn")):
+        cases.append(case)
+        expected.append(value)
     found = replayed(spark, cases, sorted({text for _, _, text, _, _ in expected}))
     assert len(expected) == 32 + 20 + 10 + 2 + 5
     assert not [

@@ -306,7 +306,7 @@ def test_calibration_and_log_loss_are_over_every_scored_candidate(spark: SparkSe
     found = numbers(result.metrics)
     predicted = sum(p for p, _ in scored)
     assert found["model", "click", "calibration", "", 0, "all"] == pytest.approx(
-        predicted / len(clicks), rel=1e-12
+        predicted / sum(happened for _, happened in scored), rel=1e-12
     )
     assert found["model", "click", "log_loss", "", 0, "all"] == pytest.approx(
         sum(losses) / len(scored), rel=1e-9

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from scipy import stats
 
 from ranklake import metrics
-from ranklake.metrics import Measure, Population
+from ranklake.metrics import Measure, Need, Population
 
 Array = npt.NDArray[np.float64]
 
@@ -143,7 +143,7 @@ def _estimates(
         & (found.std_err > _ROUNDING * found.value)
     )
     half = stats.t.ppf((1 + confidence) / 2, np.maximum(found.n_clusters - 1, 1)) * found.std_err
-    upper = np.array([_upper(row["metric"]) for row in rows])
+    upper = np.maximum([_upper(row) for row in rows], np.nan_to_num(found.value))
     columns = {
         "window_days": np.ones(len(rows), dtype=np.int32),
         "value": _nullable(found.value, np.isfinite(found.value)),
@@ -205,7 +205,12 @@ class _Totals:
         """Queries with a hit within k: those whose ranking metrics are above zero."""
         if row["metric"] in _COUNTED:
             return self.queries(row, _COUNTED[row["metric"]])
-        return int(self._of(row, _measure_of(row).counting, Population.WITH_RELEVANT)[0])
+        measure = _measure_of(row)
+        if Need.JUDGED in measure.needs:  # judged items need not be relevant
+            return self.queries(row, Population.ALL)
+        if measure.metric.name == "tied":
+            return int(self._of(row, measure, row["population"])[0])
+        return int(self._of(row, measure.counting, Population.WITH_RELEVANT)[0])
 
     def _of(self, row: Mapping[str, Any], measure: Measure, population: str) -> tuple[float, float]:
         key = (measure.metric.name, measure.variant, measure.k, population)
@@ -227,8 +232,8 @@ def _matrix(lists: pa.ChunkedArray) -> Array:
     return flat.reshape(n_rows, -1) if n_rows else np.zeros((0, 0))
 
 
-def _upper(name: str) -> float:
-    return np.inf if name in _COUNTED else metrics.metric(name).upper
+def _upper(row: Mapping[str, Any]) -> float:
+    return np.inf if row["metric"] in _COUNTED else _measure_of(row).upper
 
 
 def _nullable(values: Array, valid: npt.NDArray[np.bool_]) -> pa.Array:

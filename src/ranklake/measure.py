@@ -31,6 +31,7 @@ def measured(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
         F.max("slice_id").alias("slice_id"),
         F.coalesce(mixed, F.lit(False)).alias("has_mixed_slices"),
         *[F.max(name).alias(_other(name)) for name in extras],
+        *([_scored_hits(is_hit)] if "score" in hits.columns else []),
         _count(F.max("n_candidates")).alias("n_candidates"),
         _count(F.max("n_rows")).alias("n_rows"),
         _count(F.count_if(is_first)).alias("n_relevant"),
@@ -98,6 +99,7 @@ def unranked(
             "n_rows": F.col("n_candidates"),
             "n_relevant": F.lit(0),
             "n_retrieved": F.lit(0),
+            "n_scored_hits": F.lit(0),
             "hit_ranks": F.array().cast(_INTS),
             "hit_gains": F.array().cast(_DOUBLES),
             "ideal_gains": F.array().cast(_DOUBLES),
@@ -110,6 +112,10 @@ def _without_hits(measure: Measure) -> Column:
     if measure.metric.of_counts:
         return F.coalesce(F.col(measure.metric.of_counts), F.lit(0.0))
     return F.lit(measure.metric.reference(Ranking(gains=()), measure.k, measure.values))
+
+
+def _scored_hits(is_hit: Column) -> Column:
+    return _count(F.count_if(is_hit & F.col("score").isNotNull())).alias("n_scored_hits")
 
 
 def _count(value: Column) -> Column:

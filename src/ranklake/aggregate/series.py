@@ -66,7 +66,7 @@ class Sums:
             Denominator.SLOTS: slots,
             Denominator.SHOWN: self[shown_column(k)],
             Denominator.CLICKS: self[CLICKS.format(measure.column)],
-            Denominator.LABELS: self["n_retrieved"],
+            Denominator.LABELS: self["n_scored_hits"],
             Denominator.SCORED: self["n_scored"],
         }[measure.metric.denominator]
 

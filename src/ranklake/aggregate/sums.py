@@ -55,6 +55,7 @@ def value_sums(measured: DataFrame, *, measures: Sequence[Measure]) -> DataFrame
         F.count_if(F.col("n_relevant") > 0).cast("double").alias("n_with_relevant"),
         _sum("n_relevant"),
         _sum("n_retrieved"),
+        *([_sum("n_scored_hits")] if "n_scored_hits" in measured.columns else []),
         *[_sum(name, value) for name, value in sums.items()],
     )
 

@@ -231,6 +231,7 @@ class EvalConfig(BaseModel):
             "n_slots": any(m.k == SHOWN for m in measures),
             "weight": any(m.weight == "weight" for m in measures),
             "n_scored": Need.SCORES in self.needs,
+            "n_scored_hits": Need.SCORES in self.needs,
         }
         return tuple(name for name, is_used in used.items() if is_used)
 

@@ -1,16 +1,8 @@
 """Every metric, defined once. This package imports no Spark; `metrics.atoms` does."""
 
 from ranklake.metrics.catalog import DEFAULTS, METRICS, metric
-from ranklake.metrics.measures import (
-    Measure,
-    measure,
-    measures_of,
-    metric_with_options,
-    needs_of,
-    of_series,
-    per_query_measures,
-    with_defaults,
-)
+from ranklake.metrics.chosen import measures_of, needs_of, per_query_measures
+from ranklake.metrics.measures import Measure
 from ranklake.metrics.metric import (
     CLICK,
     CONVERSION,
@@ -25,6 +17,7 @@ from ranklake.metrics.metric import (
 )
 from ranklake.metrics.options import Option
 from ranklake.metrics.ranking import Ranking
+from ranklake.metrics.strings import measure, metric_with_options, of_series, with_defaults
 
 __all__ = [
     "CLICK",

@@ -41,7 +41,7 @@ class Denominator(StrEnum):
     SLOTS = "slots"  # k
     SHOWN = "shown items in the top k"  # min(k, n); only a served ranking knows it
     CLICKS = "clicks in the top k"  # hits of the label `click`
-    LABELS = "relevant candidates"  # hits without a cut-off
+    LABELS = "relevant candidates with a score"
     SCORED = "scored candidates"
 
 
@@ -137,8 +137,8 @@ class Metric:
             Denominator.RELEVANT: float(ranking.n_relevant),
             Denominator.SLOTS: float(depth),
             Denominator.SHOWN: float(min(depth, ranking.n_candidates)),
-            Denominator.LABELS: float(ranking.hits(NO_CUTOFF)),
-            Denominator.SCORED: float(sum(score is not None for score in ranking.scores)),
+            Denominator.LABELS: float(sum(happened for _, happened in ranking.probabilities())),
+            Denominator.SCORED: float(len(ranking.probabilities())),
             Denominator.CLICKS: float(ranking.clicks(k)),
         }
         return parts[self.denominator]

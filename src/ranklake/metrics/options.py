@@ -31,9 +31,9 @@ class Option:
         if isinstance(value, bool) or value is None:
             return text
         if isinstance(value, float):
-            return f"{value:.12g}"
+            return _plain(value)
         if isinstance(value, tuple):
-            return "{" + ",".join(f"{grade:.12g}:{gain:.12g}" for grade, gain in value) + "}"
+            return "{" + ",".join(f"{_plain(grade)}:{_plain(gain)}" for grade, gain in value) + "}"
         return str(value)
 
 
@@ -49,11 +49,21 @@ def choice(name: str, meaning: str, *values: str) -> Option:
     return Option(name, values[0], ", ".join(values), meaning, parsed)
 
 
+def _plain(value: float) -> str:
+    """The shortest text that is the same number."""
+    return repr(value).removesuffix(".0")
+
+
+def _float(text: str) -> float:
+    """The number; nan for any other text, and for what only Python takes for one: 1_0, infinity."""
+    return float(text) if re.fullmatch(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", text) else math.nan
+
+
 def _number(low: float, high: float, in_words: str) -> Callable[[str], float]:
     def parsed(text: str) -> float:
         try:
-            value = float(text)
-        except ValueError:
+            value = _float(text)
+        except ValueError:  # such as 1.2.3
             value = math.nan
         if not low < value < high:
             raise ValueError(f"found {text!r}, expected {in_words}")
@@ -80,12 +90,16 @@ def _gain(text: str) -> str | tuple[tuple[float, float], ...]:
     if len(text) - len(inside) != 2 or not all(pairs):
         raise ValueError(expected)
     try:
-        found = {float(pair["grade"]): float(pair["gain"]) for pair in pairs if pair}
+        found = {
+            _float(pair["grade"].strip()): _float(pair["gain"].strip()) for pair in pairs if pair
+        }
     except ValueError:
         raise ValueError(expected) from None
-    if len(found) < len(pairs) or any(not 0 <= gain < math.inf for gain in found.values()):
-        raise ValueError(f"{expected}; each grade once, gains 0 or more")
-    return tuple(sorted(found.items()))
+    gains = {grade: gain for grade, gain in found.items() if (grade, gain) != (0, 0)}
+    is_sound = all(grade > 0 and 0 <= gain < math.inf for grade, gain in gains.items())
+    if len(found) < len(pairs) or not is_sound:
+        raise ValueError(f"{expected}; each grade once and above 0, gains 0 or more")
+    return tuple(sorted(gains.items()))
 
 
 GAINS = ("linear", "exp2", "binary")
@@ -135,7 +149,7 @@ PERSISTENCE = Option(
     "0.8",
     "above 0, below 1",
     "the chance of looking at the next item",
-    _number(0.0, 1.0, "between 0 and 1"),
+    _number(0.0, 1.0, "a number between 0 and 1"),
 )
 MAX_GAIN = Option(
     "max_gain",

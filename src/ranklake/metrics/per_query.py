@@ -49,7 +49,7 @@ RECALL = Metric(
     source=_IIR,
     cutoff=Cutoff.OPTIONAL,
     options=(RECALL_DENOM, *_TIED),
-    column=lambda a, k: a.where_relevant(a.chosen_ratio(a.hits_at(k), k)),
+    column=lambda a, k: a.where_relevant(a.or_zero(a.chosen_ratio(a.hits_at(k), k))),
     of_ranking=references.recall,
 )
 PRECISION = Metric(
@@ -214,9 +214,7 @@ JUDGED = Metric(
     options=(TIES, AVERAGE),
     needs=frozenset({Need.JUDGED}),
     column=lambda a, k: a.ratio(a.judged_at(k), a.shown_at(k)),
-    of_ranking=lambda q, k, o: (
-        q.n_judged(k) / min(q.depth(k), q.n_candidates) if q.n_candidates else None
-    ),
+    of_ranking=references.judged,
 )
 TIED = Metric(
     name="tied",

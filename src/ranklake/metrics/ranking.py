@@ -104,7 +104,7 @@ class Ranking:
 
     def probabilities(self) -> list[tuple[float, bool]]:
         """Each scored candidate's score, and whether it is relevant."""
-        pairs = zip(self.scores, self.gains, strict=True)
+        pairs = zip(self.scores, self.gains, strict=bool(self.scores))
         return [(score, self.is_relevant(gain)) for score, gain in pairs if score is not None]
 
 

@@ -65,8 +65,8 @@ def precision(q: Ranking, k: int, o: Options) -> float | None:
 def f_beta(q: Ranking, k: int, o: Options) -> float | None:
     """(1 + β²) PR / (β² P + R); 0 without a hit."""
     n_relevant = q.at(o["rel"]).n_relevant
-    if not n_relevant:
-        return None
+    if not n_relevant or not q.depth(k):
+        return 0.0 if n_relevant else None
     precision, recall = hits(q, k, o) / q.depth(k), hits(q, k, o) / n_relevant
     weight = float(o["beta"]) ** 2
     both = weight * precision + recall
@@ -165,3 +165,9 @@ def rbp(q: Ranking, k: int, o: Options) -> float:
         for gain in q.gains[: q.depth(k)]
     ]
     return (1 - p) * sum(g * p**place for place, g in enumerate(weights))
+
+
+def judged(q: Ranking, k: int, o: Options) -> float | None:
+    """Judged candidates within k, over min(k, n)."""
+    places = min(q.depth(k), q.n_candidates)
+    return q.n_judged(k) / places if places else None

@@ -81,9 +81,9 @@ def _problems_of(source: read.Published, merged: EvalConfig, config: EvalConfig)
     if stored.detail != "all" or stored.rules.duplicates == "keep":
         yield f"{models}: the run stored no hits of every query; evaluate the day again"
     known = {m.column for m in stored.per_query}
-    for measure in merged.per_query:
-        if not unpack.is_stored(measure) and measure.column not in known:
-            yield f"{models}: {measure} needs the log; evaluate the day with it"
+    for m in merged.per_query:
+        if not unpack.is_stored(m) and m.column not in known:
+            yield f"{models}: {m} needs the log; evaluate the day with it"
     for name in merged.query_extras:
         if name not in stored.query_extras:
             yield f"{models}: {name} is not stored; evaluate the day again"

@@ -38,9 +38,12 @@ def read_as(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
     is_first = F.col("copy") == 0 if "copy" in hits.columns else None
     readings: dict[str, Column] = {}
     for measure in (Measure(measures[0].metric), *measures):  # the counts read the hits as they are
-        readings.setdefault(measure.hits_so_far_column, _hits_so_far(measure))
-        readings.setdefault(measure.n_relevant_column, _n_relevant(measure, is_first))
-        readings.setdefault(measure.ideal_rank_column, _ideal_rank(measure, is_first))
+        if measure.hits_so_far_column not in readings:
+            readings[measure.hits_so_far_column] = _hits_so_far(measure)
+        if measure.n_relevant_column not in readings:
+            readings[measure.n_relevant_column] = _n_relevant(measure, is_first)
+        if measure.ideal_rank_column not in readings:
+            readings[measure.ideal_rank_column] = _ideal_rank(measure, is_first)
     return hits.withColumns(readings)
 
 

@@ -102,6 +102,7 @@ QUERY_EXTRA_COLUMNS = (
     Column("n_slots", "INT", "items that the query's page shows; null: all of them"),
     Column("weight", "DOUBLE", "the query's weight; null counts as 1"),
     Column("n_scored", "INT", "candidates with a score"),
+    Column("n_scored_hits", "INT", "relevant candidates with a score"),
 )
 """Columns of query_metrics that are there where some measure needs them."""
 

@@ -47,6 +47,8 @@ def settings(jars: Sequence[Path], warehouse: Path) -> dict[str, str]:
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         **_delta(jars),
         **_quiet(),
+        # Spark would look for the caller's line at every column: a third of a small run.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Nothing is left behind in the working directory.
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(warehouse),
