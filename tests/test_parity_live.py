@@ -19,6 +19,7 @@ POOL = [f"{letter}{n}" for letter in "dDä" for n in range(12)]
 GRADES = (-1, -1, 0, 0, 1, 1, 2, 3)
 SCORES = (-2.0, -0.5, 0.5, 0.5, 1.0, 1.0, 1.5, 3.0)
 CASE = "random"
+EQUAL_AS_FLOATS = 1e-12
 
 Values = dict[str, dict[str, float]]
 
@@ -46,19 +47,10 @@ def random_run(rng: random.Random, among: Sequence[str]) -> dict[str, float]:
     return {item: rng.choice(SCORES) for item in found}
 
 
-def without_ties(case: Case) -> Case:
-    """The same items with scores that all differ, by 0.001 at least."""
+def spread(case: Case, step: float) -> Case:
+    """The same items, with scores that grow by another step at each place."""
     run = {
-        query: {item: score + place / 1000 for place, (item, score) in enumerate(items.items())}
-        for query, items in case.run.items()
-    }
-    return Case(case.name, case.gains, run)
-
-
-def nearly_tied(case: Case) -> Case:
-    """The same items with scores that differ as doubles where they were equal."""
-    run = {
-        query: {item: score + place * 1e-12 for place, (item, score) in enumerate(items.items())}
+        query: {item: score + place * step for place, (item, score) in enumerate(items.items())}
         for query, items in case.run.items()
     }
     return Case(case.name, case.gains, run)
@@ -193,14 +185,16 @@ def by_pytrec_eval(case: Case) -> dict[str, dict[str, float]]:
     evaluator = pytrec_eval.RelevanceEvaluator(
         as_integers(case.gains), {*PYTREC_NAMES}, judged_docs_only_flag=True
     )
-    found: dict[str, dict[str, float]] = evaluator.evaluate(nearly_tied(case).run)
+    found: dict[str, dict[str, float]] = evaluator.evaluate(spread(case, EQUAL_AS_FLOATS).run)
     return found
 
 
 @pytest.fixture(scope="module")
 def as_pytrec_eval(spark: SparkSession, case: Case) -> Replay:
     measures = [*PYTREC_NAMES.values()]
-    return replayed(spark, [nearly_tied(case)], measures, preset="trec_eval", unjudged="drop")
+    return replayed(
+        spark, [spread(case, EQUAL_AS_FLOATS)], measures, preset="trec_eval", unjudged="drop"
+    )
 
 
 @pytest.mark.parametrize("name", PYTREC_NAMES)
@@ -269,7 +263,7 @@ It is no test dependency: to compile its metrics takes a minute.
 
 
 def test_ranx_said_the_same(spark: SparkSession, case: Case) -> None:
-    found = replayed(spark, [without_ties(case)], [*RANX], preset="ranx")
+    found = replayed(spark, [spread(case, 0.001)], [*RANX], preset="ranx")
     pairs = [(text, found.mean(CASE, text), value) for text, value in RANX.items()]
     assert mismatches(pairs, EXACT) == [], f"seed {SEED}"
 

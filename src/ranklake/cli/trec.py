@@ -64,7 +64,7 @@ def trec(
     chosen = preset(preset_name)
     rules = {
         **({"missing_in_run": "zero"} if complete else {}),
-        **({"depth": depth} if depth else {}),
+        **({"depth": depth} if depth is not None else {}),
         **({"unjudged": "drop"} if judged_only else {}),
     }
     config = _config(_asked(measures or DEFAULTS, rel), preset_name, rules)
@@ -88,11 +88,11 @@ def _asked(measures: Sequence[str], rel: float | None) -> list[str]:
     for text in measures:
         try:
             named = measure(text)
+            takes_rel = "rel" in named.metric.defaults and "gain" not in named.metric.defaults
+            given = {"rel": f"{rel:g}"} if rel is not None and takes_rel else {}
+            asked.append(with_defaults(text, given))
         except ValueError as error:
             problems.append(f"-m {error}")
-            continue
-        takes_rel = "rel" in named.metric.defaults and "gain" not in named.metric.defaults
-        asked.append(with_defaults(text, {"rel": f"{rel:g}"}) if rel and takes_rel else text)
     if problems:
         raise ConfigError(problems)
     return asked

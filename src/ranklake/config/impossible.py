@@ -70,6 +70,8 @@ def _of_measures(config: EvalConfig) -> Iterator[Problem]:
             ("unique_key",),
             f"is a promise that rules.duplicates = {config.rules.duplicates!r} doubts",
         )
+    if config.rules.missing_in_truth == "zero" and config.slices.columns:
+        yield ("rules", "missing_in_truth"), "found 'zero', but such queries have no slice values"
     if config.rules.duplicates == "keep" and metrics.Need.TIES in config.needs:
         yield ("rules", "duplicates"), "found 'keep', expected another where ties are looked at"
 

@@ -12,6 +12,7 @@ from ranklake.aggregate import slices
 from ranklake.complaints import data_errors
 from ranklake.config import EvalConfig
 from ranklake.errors import ContractError, NoInputError, RanklakeError
+from ranklake.pipeline.needs import judges
 
 Audit = Mapping[str | None, Mapping[str, int]]
 """Counts of rows by finding, for each model version of the input (None where it has none)."""
@@ -54,10 +55,6 @@ class Day:
         return tables + sum(self.count("impressions", finding) for finding in on_rows)
 
 
-def _counts_judgments(config: EvalConfig) -> bool:
-    return any("judgment" in config.gains_of(label) for label in config.labels)
-
-
 def day_of(
     sources: Mapping[str, read.Source], config: EvalConfig, day: date, *, models: Sequence[str] = ()
 ) -> Day:
@@ -87,7 +84,7 @@ def day_of(
         served={name: raw for name, raw in served.items() if name in wanted},
         scored={name: raw for name, raw in scored.items() if name in wanted},
         every_model=len(wanted) == len({**served, **scored}),
-        base="judgments" if "judgments" in rows and _counts_judgments(config) else "impressions",
+        base="judgments" if "judgments" in rows and judges(config) else "impressions",
     )
     _refuse_empty_labels(found, sources, config, day)
     return found

@@ -23,6 +23,7 @@ def check_needs(config: EvalConfig, sources: Mapping[str, read.Source]) -> None:
         *_missing_candidates(config, columns),
         *_missing_labels(config, columns),
         *_missing_keys(columns),
+        *_missing_extras(config, columns),
     ]
     if problems:
         raise ContractError(problems)
@@ -42,8 +43,7 @@ def _missing_candidates(config: EvalConfig, columns: Columns) -> Iterator[str]:
 
 
 def _missing_labels(config: EvalConfig, columns: Columns) -> Iterator[str]:
-    judged = any("judgment" in config.gains_of(label) for label in config.labels)
-    if "impressions" not in columns and not judged:
+    if "impressions" not in columns and not judges(config):
         yield "impressions: the input is not configured, and clicks count for impressed queries"
     shown = columns.get("impressions", [])
     for label in config.labels:
@@ -67,3 +67,24 @@ def _missing_keys(columns: Columns) -> Iterator[str]:
             )
     if "judgments" in columns and "gain" not in columns["judgments"]:
         yield "judgments: column 'gain' is missing and not mapped"
+
+
+def _missing_extras(config: EvalConfig, columns: Columns) -> Iterator[str]:
+    base = "judgments" if judges(config) and "judgments" in columns else "impressions"
+    for name, what in (("n_slots", "@shown"), ("weight", "average=weighted")):
+        if name in config.query_extras and name not in columns.get(base, [name]):
+            yield f"{base}: column {name!r} is missing and not mapped; {what} needs it"
+    tie_key = tie_column(config)
+    for candidates, name in (("served", "impressions"), ("scored", "scores")):
+        if candidates in config.candidates and tie_key not in (None, *columns.get(name, [tie_key])):
+            yield f"{name}: column {tie_key!r} is missing and not mapped; rules.tie_break names it"
+
+
+def judges(config: EvalConfig) -> bool:
+    """Whether labels are judgments, so that these say which queries there are."""
+    return any("judgment" in config.gains_of(label) for label in config.labels)
+
+
+def tie_column(config: EvalConfig) -> str | None:
+    """The column of the candidates that orders equal scores, if any does."""
+    return next((n for n in ("tie_key", "position") if n in config.rules.tie_break), None)

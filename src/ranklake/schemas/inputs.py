@@ -8,6 +8,8 @@ from ranklake.schemas.table import Column, Table
 _QUERY_ID = "one search or ad request"
 _ITEM_ID = "what was ranked: a document, an ad, a product"
 _TIE_KEY = "orders equal scores where rules.tie_break says column:tie_key"
+_N_SLOTS = "how many items the page of this query shows: the k of @shown; null: all of them"
+_WEIGHT = "the query's weight where average=weighted; null counts as 1"
 _INGEST_TS = "when the event reached the log"
 
 IMPRESSIONS = Table(
@@ -29,12 +31,8 @@ IMPRESSIONS = Table(
         Column("clicked", "DOUBLE", "label on the row: above 0 when clicked"),
         Column("converted", "DOUBLE", "label on the row: above 0 when converted"),
         Column("gain", "DOUBLE", "label on the row: graded relevance, 0 is not relevant"),
-        Column(
-            "n_slots",
-            "INT",
-            "how many items the page of this query shows: the k of @shown; null: all of them",
-        ),
-        Column("weight", "DOUBLE", "the query's weight where average=weighted; null counts as 1"),
+        Column("n_slots", "INT", _N_SLOTS),
+        Column("weight", "DOUBLE", _WEIGHT),
         Column("ingest_ts", "TIMESTAMP", _INGEST_TS),
     ),
 )
@@ -103,6 +101,8 @@ JUDGMENTS = Table(
             "the day it belongs to; without it every judgment counts for every day",
         ),
         Column("user_id", "STRING", "who asked; the cluster of the intervals, null when unknown"),
+        Column("n_slots", "INT", _N_SLOTS),
+        Column("weight", "DOUBLE", _WEIGHT),
     ),
 )
 
