@@ -83,7 +83,10 @@ _RUN = pa.schema(
 
 
 def _lines(path: Path, form: str, problems: list[str]) -> Iterator[Line]:
-    """The lines with as many fields as the form; the others become problems, blank ones nothing."""
+    """The lines with as many fields as the form; the others become problems, blank ones nothing.
+
+    What stands behind the tag of a run is no field: trec_eval does not read it either.
+    """
     n_fields = len(form.split())
     try:
         with path.open("rb") as file:
@@ -93,8 +96,8 @@ def _lines(path: Path, form: str, problems: list[str]) -> Iterator[Line]:
                 except UnicodeDecodeError:
                     problems.append(f"{path}:{number}: is not UTF-8")
                     continue
-                if len(fields) == n_fields:
-                    yield number, fields
+                if len(fields) == n_fields or (len(fields) > n_fields and form.endswith("tag")):
+                    yield number, fields[:n_fields]
                 elif fields:
                     found = f"found {len(fields)} fields, expected {n_fields}"
                     problems.append(f"{path}:{number}: {found}: {form}")

@@ -200,7 +200,7 @@ def gained(options: Options) -> Column:
     grade, relevant = F.col("gain"), is_relevant(options["rel"])
     gain = options["gain"]
     if not isinstance(gain, str):
-        value = F.lit(0.0)
+        value = grade
         for known, worth in gain:
             value = F.when(grade == F.lit(known), F.lit(worth)).otherwise(value)
     elif gain == "binary":

@@ -108,7 +108,7 @@ class Metric:
     def is_mean_over_relevant(self) -> bool:
         """Whether queries without a relevant item have no value, and are left out of the mean."""
         is_mean = self.denominator is Denominator.QUERIES
-        return is_mean and self.null_when != "never"
+        return is_mean and self.populations[0] is Population.WITH_RELEVANT
 
     @property
     def served_only(self) -> bool:

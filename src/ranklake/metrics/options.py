@@ -132,7 +132,7 @@ GAIN = Option(
     "gain",
     "linear",
     "linear, exp2, binary, {grade:gain,...}",
-    "gain of a grade g: g, 2^g - 1, 1 where relevant, or a table {grade:gain,...} (others: 0)",
+    "gain of a grade g: g, 2^g - 1, 1 where relevant, or a table {grade:gain,...} (others: g)",
     _gain,
 )
 GAIN_RESPECTS_REL = choice(

@@ -209,7 +209,6 @@ JUDGED = Metric(
     null_when="the query has no candidate",
     reads_as="of the candidates in the top {k}, on average {value} have a judgment (or were shown)",
     source="Judged of ir_measures (MacAvaney, Macdonald, Ounis, ECIR 2022)",
-    denominator=Denominator.DEFINED,
     populations=_ALL_ONLY,
     options=(TIES, AVERAGE),
     needs=frozenset({Need.JUDGED}),

@@ -95,7 +95,7 @@ def _gain_of(grade: float, o: Options, q: Ranking) -> float:
     if grade <= 0 or (o["gain_respects_rel"] == "true" and not q.is_relevant(grade)):
         return 0.0
     if not isinstance(o["gain"], str):
-        return float(dict(o["gain"]).get(grade, 0.0))
+        return float(dict(o["gain"]).get(grade, grade))
     named = {"linear": grade, "exp2": 2**grade - 1, "binary": float(q.is_relevant(grade))}
     return float(named[o["gain"]])
 

@@ -114,9 +114,13 @@ class Frames:
             return candidates.select(*keys).distinct()
         return candidates.groupBy(*keys).agg(F.max("score").alias("score"))
 
-    def _with_candidates(self, queries: DataFrame) -> DataFrame:
+    def _with_candidates(self, queries: DataFrame, *, n: str = "n_candidates") -> DataFrame:
+        """Without the queries that have none, where the rules leave them out.
+
+        A query whose candidates are all unjudged has some (n_rows), though none takes part.
+        """
         is_counted = self.config.rules.missing_in_run != "skip"
-        return queries if is_counted else queries.where(F.col("n_candidates") > 0)
+        return queries if is_counted else queries.where(F.col(n) > 0)
 
     def measured(self, measures: Sequence[Measure]) -> DataFrame:
         """One row per (model, query, label) of the kept queries, as measure.measured."""
@@ -135,7 +139,7 @@ class Frames:
             .transform(rank.numbered, gains=gains, order=self.order, measures=measures)
             .transform(rank.ranked, labels=pairs, measures=measures)
             .transform(measure.measured, measures=measures)
-            .transform(self._with_candidates)
+            .transform(self._with_candidates, n="n_rows")
         )
         return (
             measured.transform(measure.without_duplicates) if self.config.unique_key else measured

@@ -19,16 +19,14 @@ def numbered(
 
     rank          int   1 is best; null where the item was no candidate
     n_candidates  int   on the last candidate; null elsewhere
-    n_rows        int   on the last candidate: candidate rows of the query, duplicates among them
+    n_rows        int   there, and on the query's own row: candidate rows, duplicates among them
     bucket, slice_id, min_slice_id and the query's other values
                         on the last candidate, over all candidates; else the row's own
     Every other row, the irrelevant candidates, is gone: no metric reads them. What some measure
     needs stands beside it: other ranks, tie_first and tie_last, is_judged, score and its sums.
     """
     needs = needs_of(measures)
-    is_candidate = F.col("n_rows") > 0
-    if order.only_judged:
-        is_candidate = is_candidate & F.coalesce("is_judged", F.lit(False))
+    is_candidate = _takes_part(order)
     by_score = [is_candidate.desc(), F.col("score").desc_nulls_last()]
     best_first = per_query().orderBy(*by_score, *order.keys())
     rank = F.row_number().over(best_first)
@@ -48,10 +46,19 @@ def numbered(
         *(_ties(by_score, is_candidate, order) if Need.TIES in needs else []),
         *(_score_sums(best_first, is_candidate) if Need.SCORES in needs else []),
     )
-    on_last = {"n_candidates": F.col("rank"), "n_rows": F.col("n_rows")}
+    is_last = F.col("is_last")
     return rows.where(_is_kept(gains, needs)).withColumns(
-        {name: F.when(F.col("is_last"), value) for name, value in on_last.items()}
+        {
+            "n_candidates": F.when(is_last, F.col("rank")),
+            "n_rows": F.when(is_last | F.col("item_id").isNull(), F.col("n_rows")),
+        }
     )
+
+
+def _takes_part(order: Order) -> Column:
+    is_candidate = F.col("n_rows") > 0
+    is_judged = F.coalesce("is_judged", F.lit(False))
+    return is_candidate & is_judged if order.only_judged else is_candidate
 
 
 def _is_kept(gains: Sequence[str], needs: Collection[Need]) -> Column:
