@@ -32,12 +32,10 @@ def numbered(
     rank = F.row_number().over(best_first)
     is_last = is_candidate & ~F.lead(is_candidate, 1, False).over(best_first)
     if order.depth:
-        is_last = (is_last & (rank <= order.depth)) | (is_candidate & (rank == order.depth))
         is_candidate = is_candidate & (rank <= order.depth)
+        is_last = is_candidate & (is_last | (rank == order.depth))
     rows = items.select(
-        *QUERY_KEYS,
-        "item_id",
-        *gains,
+        *(*QUERY_KEYS, "item_id", *gains),
         *[name for name in ("copy", "is_judged", "score") if name in items.columns],
         F.when(is_candidate, rank).alias("rank"),
         is_last.alias("is_last"),
@@ -46,11 +44,11 @@ def numbered(
         *(_ties(by_score, is_candidate, order) if Need.TIES in needs else []),
         *(_score_sums(best_first, is_candidate) if Need.SCORES in needs else []),
     )
-    is_last = F.col("is_last")
+    speaks = F.col("is_last") | F.col("item_id").isNull()
     return rows.where(_is_kept(gains, needs)).withColumns(
         {
-            "n_candidates": F.when(is_last, F.col("rank")),
-            "n_rows": F.when(is_last | F.col("item_id").isNull(), F.col("n_rows")),
+            "n_candidates": F.when(F.col("is_last"), F.col("rank")),
+            "n_rows": F.when(speaks, F.col("n_rows")),
         }
     )
 
