@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from ir_measures import read_trec_qrels
 from pyspark.sql import SparkSession
 
 from ranklake import trec
@@ -48,6 +49,37 @@ def test_a_run_has_scores_and_the_order_of_its_lines(files: tuple[Path, Path]) -
     assert found.rows.to_pylist()[2:4] == [
         {"query_id": "q1", "item_id": "e", "score": 2.0, "position": 3},
         {"query_id": "q3", "item_id": "b", "score": -1000.0, "position": 5},
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("usnistgov_trec_eval/qrels.test", "usnistgov_trec_eval/qrels.rel_level"),
+        *("terrierteam_ir_measures/cwl.qrels", "AmenRa_ranx/qrels.trec"),
+    ],
+)
+def test_other_tools_qrels_are_read_as_ir_measures_reads_them(shared_data: Path, name: str) -> None:
+    path = shared_data / "fixtures" / name
+    expected = [(q.query_id, q.doc_id, q.relevance) for q in read_trec_qrels(str(path))]
+    found = [(r["query_id"], r["item_id"], r["gain"]) for r in trec.qrels(path).to_pylist()]
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("usnistgov_trec_eval/results.test", "usnistgov_trec_eval/results.trunc"),
+        *("terrierteam_ir_measures/cwl.run", "AmenRa_ranx/run.trec"),
+    ],
+)
+def test_other_tools_runs_are_read_line_by_line(shared_data: Path, name: str) -> None:
+    """As split at white space: what stands behind the sixth field is none, as for trec_eval."""
+    path = shared_data / "fixtures" / name
+    lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.split()]
+    rows = trec.run(path).rows.to_pylist()
+    assert [(r["query_id"], r["item_id"], r["score"]) for r in rows] == [
+        (fields[0], fields[2], float(fields[4])) for fields in lines
     ]
 
 

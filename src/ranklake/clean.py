@@ -1,8 +1,9 @@
 """Dirt out, every row counted by reason: what enters is conformed, what leaves can be ranked."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -11,7 +12,11 @@ from ranklake.schemas import IS_WANTED, ITEM, ROW_LABELS
 
 
 def audited(
-    rows: DataFrame, *, unknown_users: Sequence[str] = (), rank_by: str = "score"
+    rows: DataFrame,
+    *,
+    unknown_users: Sequence[str] = (),
+    rank_by: str = "score",
+    is_probability: bool = False,
 ) -> DataFrame:
     """One row per model_version (null where the input has none): counts of rows, by finding.
 
@@ -28,10 +33,14 @@ def audited(
     if "score" in has:
         findings["null_score"] = wanted & F.col("score").isNull()
         findings["nan_score"] = wanted & F.isnan("score")
+        if is_probability:
+            findings["no_probability"] = wanted & ~F.col("score").between(0.0, 1.0)
     if "position" in has and rank_by == "position":
         findings["null_position"] = wanted & F.col("position").isNull()
     if "user_id" in has:
         findings["unknown_user"] = wanted & _is_unknown_user(unknown_users)
+    for column in has.intersection(_OF_QUERY):
+        findings[f"bad_{column}"] = wanted & F.col(column).isNotNull() & ~_OF_QUERY[column]()
     for column in has.intersection(ROW_LABELS):
         if column == "gain":
             findings["negative_gain"] = wanted & _is_finite(column) & (F.col(column) < 0)
@@ -59,7 +68,8 @@ def cleaned(
     """The rows that `where` keeps and whose keys are there.
 
     A score that is none is null where it goes last, NaN where it goes first: Spark orders NaN above
-    every number. A label that is no number or infinite is null; user_id is null for unknown users.
+    every number. A label that is no number or infinite is null, and so are a weight below 0 and an
+    n_slots below 1; user_id is null for unknown users.
     """
     kept = rows.where(F.col(IS_WANTED) & _is_usable(rows.columns)).drop(IS_WANTED)
     changes = {}
@@ -69,9 +79,21 @@ def cleaned(
         changes["score"] = _placed(rule)
     for column in set(rows.columns).intersection(ROW_LABELS):
         changes[column] = F.when(_is_finite(column), F.col(column))
+    for column in set(rows.columns).intersection(_OF_QUERY):
+        changes[column] = F.when(_OF_QUERY[column](), F.col(column))
     if "user_id" in rows.columns:
         changes["user_id"] = F.when(~_is_unknown_user(unknown_users), F.col("user_id"))
     return kept.withColumns(changes) if changes else kept
+
+
+def _is_weight() -> Column:
+    return _is_finite("weight") & (F.col("weight") >= 0)
+
+
+_OF_QUERY: Mapping[str, Callable[[], Column]] = MappingProxyType(
+    {"weight": _is_weight, "n_slots": lambda: F.col("n_slots") >= 1}
+)
+"""Whether a value of the query is one that can be."""
 
 
 def _without_dropped(rows: DataFrame, *, scores: Scores) -> DataFrame:
@@ -102,7 +124,7 @@ def _is_finite(column: str) -> Column:
 
 def _is_unknown_user(unknown_users: Sequence[str]) -> Column:
     """Whether user_id is null or one of the configured names of nobody."""
-    return F.coalesce(F.col("user_id").isin(list(unknown_users)), F.lit(True))
+    return F.col("user_id").isNull() | F.col("user_id").isin(list(unknown_users))
 
 
 def _is_usable(columns: Collection[str]) -> Column:

@@ -100,10 +100,7 @@ def _derived(
             _ratios(_matrix(rows["num"]), _matrix(rows["den"]))
             for rows in (of_precision, of_recall)
         ]
-        value, without = (
-            (1 + weight) * precision * recall / (weight * precision + recall)
-            for precision, recall in zip(*pairs, strict=True)
-        )
+        value, without = (_f(p, r, weight) for p, r in zip(*pairs, strict=True))
         den = _matrix(of_recall["den"])
         found = _spread(den > 0, value, without)
     keys = of_recall.drop_columns(_SUMS)
@@ -113,6 +110,12 @@ def _derived(
         )
     num = np.nan_to_num(value)[:, None] * den
     return _estimates(keys, found, num, den, totals, confidence)
+
+
+def _f(precision: Array, recall: Array, weight: float) -> Array:
+    """(1 + β²) PR / (β² P + R), 0 where both are; `weight` is β²."""
+    both = weight * precision + recall
+    return np.where(both == 0, 0.0, (1 + weight) * precision * recall / both)
 
 
 def _rows_of(metric_sums: pa.Table, measure: Measure) -> pa.Table:

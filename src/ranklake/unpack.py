@@ -30,9 +30,10 @@ def hits(stored: DataFrame) -> DataFrame:
 
 def with_values(stored: DataFrame, values: DataFrame) -> DataFrame:
     """The stored rows, each with the new columns of `values`, which replace old ones."""
-    keys = ["model_version", "query_id", "label"]
-    new = [name for name in values.columns if name not in (*keys, "query_hash")]
-    return stored.drop(*new).join(values.drop("query_hash"), on=keys, how="left")
+    keys = [*QUERY_KEYS, "label"]
+    new = [name for name in values.columns if name not in keys]
+    hashed = stored.drop(*new).withColumn("query_hash", F.xxhash64("query_id"))
+    return hashed.join(values, on=keys, how="left").drop("query_hash")
 
 
 def _retrieved() -> Column:

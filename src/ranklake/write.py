@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
+from functools import partial
 from typing import TypeVar
 
 from deltalake import DeltaTable
@@ -22,6 +23,7 @@ from ranklake.config import Lake
 from ranklake.errors import ConfigError, WriteConflict
 from ranklake.schemas import Table
 from ranklake.schemas.conform import conformed
+from ranklake.together import together
 
 T = TypeVar("T")
 
@@ -49,7 +51,8 @@ def create_tables(spark: SparkSession, lake: Lake, tables: Sequence[Table]) -> l
     Returns what was done, a line a table. Running it again does nothing.
     Raises ConfigError when a table has a column of another type.
     """
-    return [line for table in tables for line in _created(spark, lake, table)]
+    done = together(*[partial(_created, spark, lake, table) for table in tables])
+    return [line for lines in done for line in lines]
 
 
 def _created(spark: SparkSession, lake: Lake, table: Table) -> list[str]:

@@ -1,7 +1,6 @@
 """`ranklake explain`: what a metric or measure means. Starts no JVM and needs no lake."""
 
 import math
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -11,7 +10,7 @@ from rich.text import Text
 
 from ranklake import metrics
 from ranklake.errors import ConfigError
-from ranklake.metrics import NO_CUTOFF, Denominator, Measure, Metric, Need
+from ranklake.metrics import Denominator, Measure, Metric, Need
 
 _LEGEND = (
     "h = relevant candidates within the first k, n = candidates, G = the relevant items of a query"
@@ -52,7 +51,7 @@ def _named(text: str) -> Measure:
     try:
         if "@" in text:
             return metrics.measure(text)
-        return replace(metrics.metric_with_options(text), k=NO_CUTOFF)
+        return metrics.metric_with_options(text)
     except ValueError as error:
         raise ConfigError(str(error)) from error
 
@@ -70,14 +69,14 @@ def _one(measure: Measure) -> Table:
     is_plain = measure == Measure(metric)
     meanings = {
         "name": ", ".join((metric.name, *metric.aliases)) if is_plain else str(measure),
-        "column": "" if is_plain else measure.column,
+        "column": "" if is_plain or measure.is_derived else measure.column,
         "title": metric.title,
         "formula": metric.formula,
         "null when": metric.null_when,
         "order": _ORDER,
         "mean over": _mean_over(metric),
         "reads as": metric.reads_as.format(value="x", k=measure.k if measure.k > 0 else "k"),
-        "range": "0 to 1" if math.isfinite(metric.upper) else "0 or more",
+        "range": "0 to 1" if math.isfinite(measure.upper) else "0 or more",
         "needs": "; ".join(_needs(measure)),
         "source": metric.source,
     }
@@ -92,7 +91,12 @@ def _needs(measure: Measure) -> list[str]:
     shown = (
         ["candidates that were shown: not for scores alone"] if measure.metric.served_only else []
     )
-    return [*shown, *(_NEEDS[need] for need in Need if need in measure.needs)]
+    ordered = ["an order of its own: the ranked queries are sorted once more"]
+    return [
+        *shown,
+        *(ordered if measure.tie_break else []),
+        *(_NEEDS[need] for need in Need if need in measure.needs),
+    ]
 
 
 def _options(measure: Measure) -> Table:

@@ -18,6 +18,8 @@ DEFAULTS = (
     *("AP", "Rprec", "RR", "nDCG", "R@10", "R@100", "R@1000"),
     *("P@5", "P@10", "P@20", "nDCG@5", "nDCG@10", "nDCG@20", "Success@1", "Success@10"),
 )
+IGNORE_REL = ("dcg", "ndcg", "rbp")
+"""Metrics of grades, which trec_eval's -l does not change."""
 _MODEL = "run"
 Values = Mapping[str, float | None]
 
@@ -88,8 +90,10 @@ def _asked(measures: Sequence[str], rel: float | None) -> list[str]:
     for text in measures:
         try:
             named = measure(text)
-            takes_rel = "rel" in named.metric.defaults and "gain" not in named.metric.defaults
-            given = {"rel": f"{rel:g}"} if rel is not None and takes_rel else {}
+            if named.metric.served_only:
+                raise ValueError(f"{text}: needs to know what was shown, which a run does not say")
+            takes_rel = "rel" in named.metric.defaults and named.metric.name not in IGNORE_REL
+            given = {"rel": str(rel)} if rel is not None and takes_rel else {}
             asked.append(with_defaults(text, given))
         except ValueError as error:
             problems.append(f"-m {error}")
@@ -135,14 +139,19 @@ def _measured(
     everyone = {str(m): rows[m.metric.name, m.variant, m.k, _population(m, chosen)] for m in asked}
     if not per_query:
         return everyone, {}
-    undefined = {"zero": 0.0, "one": 1.0}.get(config.rules.no_relevant)
-    own = [m for m in asked if m.column in {of.column for of in config.per_query}]
+    own = [m for m in asked if m.is_of_query]
     queries = found.per_query().orderBy("query_id").toArrow().to_pylist()
-    return everyone, {
-        row["query_id"]: {
-            str(m): undefined if row[m.column] is None else row[m.column] for m in own
-        }
-        for row in queries
+    return everyone, {row["query_id"]: _values(row, own, config) for row in queries}
+
+
+def _values(row: Mapping[str, Any], measures: Sequence[Measure], config: EvalConfig) -> Values:
+    """The query's values; one that the mean counts although undefined is what it counts as."""
+    undefined = {"zero": 0.0, "one": 1.0}.get(config.rules.no_relevant)
+    return {
+        str(m): undefined
+        if row[m.column] is None and m.metric.is_mean_over_relevant
+        else row[m.column]
+        for m in measures
     }
 
 

@@ -52,7 +52,8 @@ def _of_labels(config: EvalConfig) -> Iterator[Problem]:
     for name, gains in config.gains.items():
         if not any(gains.values()):
             yield ("gains", name), "no event is worth anything, expected a gain above 0"
-    if len({"judgment" in known[name] for name in config.labels if name in known}) > 1:
+    judged = {bool(known[name].get(metrics.JUDGMENT)) for name in config.labels if name in known}
+    if len(judged) > 1:
         yield ("labels",), "judgments and log events cannot be labels of one evaluation"
 
 
@@ -70,10 +71,32 @@ def _of_measures(config: EvalConfig) -> Iterator[Problem]:
             ("unique_key",),
             f"is a promise that rules.duplicates = {config.rules.duplicates!r} doubts",
         )
+    yield from _of_scores(config)
     if config.rules.missing_in_truth == "zero" and config.slices.columns:
         yield ("rules", "missing_in_truth"), "found 'zero', but such queries have no slice values"
     if config.rules.duplicates == "keep" and metrics.Need.TIES in config.needs:
         yield ("rules", "duplicates"), "found 'keep', expected another where ties are looked at"
+
+
+def _of_scores(config: EvalConfig) -> Iterator[Problem]:
+    """Rules under which scores are not what they have to be for what is asked of them."""
+    rules = config.rules
+    if metrics.Need.SCORES in config.needs:
+        if config.rank_by == "position":
+            yield ("rank_by",), "found 'position', expected 'score' where scores are probabilities"
+        if rules.depth is not None:
+            yield ("rules", "depth"), "found a depth, expected none: every score is a prediction"
+        for name in ("nan_scores", "null_scores"):
+            if getattr(rules, name) == "first":
+                yield ("rules", name), "found 'first', expected another: it is no probability"
+    if config.rank_by == "position":
+        for name in ("nan_scores", "null_scores"):
+            if getattr(rules, name) != "last":
+                yield ("rules", name), "expected 'last' where positions rank, not scores"
+    if rules.tie_column == "position" and "scored" in config.candidates:
+        yield ("rules", "tie_break"), "found column:position, which scored candidates do not have"
+    if rules.tie_column and rules.duplicates == "keep":
+        yield ("rules", "tie_break"), "found a column, expected none where copies count"
 
 
 def _of_models(config: EvalConfig) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from ranklake.config.strict import STRICT
 
 _TIE_BREAKS = re.compile(
-    r"item_id_desc|item_id_asc|column:(position|tie_key)( asc| desc)?|hash\(\d{1,18}\)"
+    r"item_id_desc|item_id_asc|column:(?P<column>position|tie_key)( asc| desc)?|hash\(\d{1,18}\)"
 )
 
 
@@ -42,3 +42,9 @@ class Rules(BaseModel):
     no_relevant: Literal["skip", "zero", "one", "error"] = "skip"
     missing_in_run: Literal["zero", "skip", "error"] = "zero"
     missing_in_truth: Literal["skip", "zero", "error"] = "skip"
+
+    @property
+    def tie_column(self) -> str | None:
+        """The column of the candidates that orders equal scores; None: they go by the item."""
+        found = _TIE_BREAKS.fullmatch(self.tie_break)
+        return found["column"] if found else None

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from ranklake.metrics.measures import Measure
 from ranklake.metrics.metric import NO_CUTOFF, SHOWN
 from ranklake.metrics.options import Options
-from ranklake.metrics.ranking import TINY
+from ranklake.metrics.ranking import TINY, dcg
 
 
 class Atoms:
@@ -121,7 +121,7 @@ class Atoms:
         """The largest DCG that any order could have: of what the option `ideal` says."""
         cut = NO_CUTOFF if self._options["ideal_cut"] == "none" else k
         if self._options["ideal"] == "k_ones":
-            return _sum_of_discounts(self.cut(k))
+            return F.lit(dcg([1.0] * k)) if k > 0 else _sum_of_discounts(self.cut(k))
         within = _within(self._ideal_rank, cut)
         return _sum_where(within, gained(self._options) * _discount(self._ideal_rank))
 

@@ -57,6 +57,12 @@ class Measure:
         return self.values.get("mean") == "of_means"
 
     @property
+    def is_of_query(self) -> bool:
+        """Whether each query has a value of it, in its column."""
+        means = (Denominator.QUERIES, Denominator.DEFINED)
+        return not self.is_derived and self.metric.denominator in means
+
+    @property
     def weight(self) -> str:
         """The column that weighs the queries; empty: each counts alike."""
         return {"weighted": "weight", "n": "n_candidates"}.get(self.values.get("average", ""), "")

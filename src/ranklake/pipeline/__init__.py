@@ -21,13 +21,14 @@ from ranklake.config import EvalConfig
 from ranklake.errors import ConfigError
 from ranklake.estimate import estimated
 from ranklake.pipeline.assembled import cleaned, frames_of
-from ranklake.pipeline.checks import checks_of, refuse_duplicates
+from ranklake.pipeline.checks import Unmatched, checks_of, refuse_duplicates, unmatched_of
 from ranklake.pipeline.frames import Frames
 from ranklake.pipeline.inputs import Day, day_of, slices_of
 from ranklake.pipeline.needs import check_needs
 from ranklake.pipeline.publish import Publisher, check_tables, lake_tables
 from ranklake.pipeline.summed import bucket_sums_of, metric_sums_of
 from ranklake.run import Listener, Run, silent
+from ranklake.together import together
 
 
 @dataclass(frozen=True)
@@ -98,25 +99,41 @@ def _evaluated(
     frames = _framed(day, config, slice_lists)
     run.plan, run.plan_reason = frames.plan
     publisher = Publisher(spark, config, run) if config.lake.is_given else None
-    if publisher:
-        publisher.record("STARTED")
     with run.stage("label, rank, measure", day.n_rows), data_errors("inputs"):
-        queries, measured = _measured(frames, config, dictionary, publisher)
-        bucket_sums = bucket_sums_of(queries, measured, config, dictionary)
+        bucket_sums, unmatched = _summed(day, frames, config, dictionary, publisher)
     with run.stage("aggregate, estimate"):
         served = frames.served_models(day.served)
         metric_sums = metric_sums_of(bucket_sums, config, run, served=served)
         metrics = estimated(metric_sums, confidence=config.confidence, derived=config.derived)
-    with run.stage("check"), data_errors("inputs"):
-        checks = checks_of(day, frames, queries, bucket_sums, config)
+        checks = checks_of(day, frames, unmatched, bucket_sums, config)
     if publisher:
         with run.stage("publish"):
-            publisher.replace(schemas.METRIC_SUMS, metric_sums)
-            publisher.replace(schemas.QUALITY, checks)
-            publisher.replace(schemas.METRICS, metrics)  # this commit is the publication
-        publisher.record("SUCCESS")
+            publisher.publish(metric_sums, checks, metrics)
     per_query = partial(frames.per_query, config.per_query)
     return Evaluation(run.run_id, metrics, metric_sums, checks, per_query)
+
+
+def _summed(
+    day: Day,
+    frames: Frames,
+    config: EvalConfig,
+    dictionary: Dictionary,
+    publisher: Publisher | None,
+) -> tuple[pa.Table, Unmatched]:
+    """The bucket sums, and what stands in one input and not in another."""
+
+    def measure_and_sum() -> tuple[pa.Table, Unmatched]:
+        queries, measured = _measured(frames, config, dictionary, publisher)
+        sums, unmatched = together(
+            partial(bucket_sums_of, queries, measured, config, dictionary),
+            partial(unmatched_of, day, frames, queries),
+        )
+        return sums, unmatched
+
+    if publisher is None:
+        return measure_and_sum()
+    (sums, unmatched), _ = together(measure_and_sum, partial(publisher.record, "STARTED"))
+    return sums, unmatched
 
 
 def _framed(day: Day, config: EvalConfig, slice_lists: schemas.SliceLists) -> Frames:

@@ -12,7 +12,6 @@ from ranklake.config import EvalConfig
 from ranklake.pipeline import frames
 from ranklake.pipeline.frames import Frames, union
 from ranklake.pipeline.inputs import Day
-from ranklake.pipeline.needs import tie_column
 from ranklake.schemas import QUERY_KEYS, SliceLists
 
 Rows = Mapping[str, DataFrame]
@@ -97,7 +96,7 @@ def _identified(rows: DataFrame, config: EvalConfig, slice_lists: SliceLists) ->
 
 def _ranked_columns(candidates: DataFrame, config: EvalConfig, *more: str) -> DataFrame:
     """The candidates' keys, and what orders them."""
-    tie_key = tie_column(config)
+    tie_key = config.rules.tie_column
     keys = [*QUERY_KEYS, "item_id", "score", *([tie_key] if tie_key else [])]
     return candidates.select(*_present(candidates, *keys, *more))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row
@@ -16,15 +16,30 @@ from ranklake.pipeline.inputs import Day
 from ranklake.schemas import QUERY
 
 
+class Unmatched(NamedTuple):
+    """What stands in one input and not in another.
+
+    orphans     checks of events whose query (or delivery) is not in the log
+    unlabelled  for each listed model, candidates of queries that nobody asked or judged
+    """
+
+    orphans: Sequence[Mapping[str, Any]]
+    unlabelled: Mapping[str, Row]
+
+
+def unmatched_of(day: Day, frames: Frames, queries: DataFrame) -> Unmatched:
+    """What the day's inputs have that matches nothing: a small job or two."""
+    return Unmatched(_orphans(day, frames, queries), _unlabelled(frames))
+
+
 def checks_of(
-    day: Day, frames: Frames, queries: DataFrame, bucket_sums: pa.Table, config: EvalConfig
+    day: Day, frames: Frames, unmatched: Unmatched, bucket_sums: pa.Table, config: EvalConfig
 ) -> pa.Table:
     """One row per (model, check), without event_date and run_id.
 
     Findings of an input without models stand with every model of the run.
     """
-    orphans = _orphans(day, frames, queries)
-    unlabelled = _unlabelled(frames)
+    orphans, unlabelled = unmatched
     rows: list[dict[str, Any]] = []
     for model, raw in day.models.items():
         name = "impressions" if model in day.served else "scores"
@@ -77,7 +92,7 @@ def _unlabelled(frames: Frames) -> dict[str, Row]:
     queries = (
         frames.listed.groupBy("model_version", *QUERY)
         .agg(F.count(F.lit(1)).alias("n_rows"))
-        .join(frames.base.select(*QUERY), on=[*QUERY], how="left_anti")
+        .join(frames.base.select(*QUERY).distinct(), on=[*QUERY], how="left_anti")
     )
     found = queries.groupBy("model_version").agg(
         F.count(F.lit(1)).alias("n_queries"), F.sum("n_rows").alias("n_rows")

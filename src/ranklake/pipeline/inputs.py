@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -13,6 +14,7 @@ from ranklake.complaints import data_errors
 from ranklake.config import EvalConfig
 from ranklake.errors import ContractError, NoInputError, RanklakeError
 from ranklake.pipeline.needs import judges
+from ranklake.together import together
 
 Audit = Mapping[str | None, Mapping[str, int]]
 """Counts of rows by finding, for each model version of the input (None where it has none)."""
@@ -68,7 +70,8 @@ def day_of(
         name: read.of_date(source, day, zone=config.zone, max_query_span=span)
         for name, source in sources.items()
     }
-    audits = {name: _audit(name, frame, config) for name, frame in rows.items()}
+    looks = [partial(_audit, name, frame, config) for name, frame in rows.items()]
+    audits = dict(zip(rows, together(*looks), strict=True))
     served = _models(audits, "impressions", config) if "served" in config.candidates else {}
     scored = _models(audits, "scores", config) if "scored" in config.candidates else {}
     for name, models_found in (("impressions", served), ("scores", scored)):
@@ -95,7 +98,12 @@ def _reads_candidates(name: str, config: EvalConfig) -> bool:
 
 
 def _audit(name: str, rows: DataFrame, config: EvalConfig) -> Audit:
-    audited = clean.audited(rows, unknown_users=config.unknown_users, rank_by=config.rank_by)
+    audited = clean.audited(
+        rows,
+        unknown_users=config.unknown_users,
+        rank_by=config.rank_by,
+        is_probability=config.score_is_probability,
+    )
     with data_errors(name):
         found = audited.collect()
     return {

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from ranklake import read
 from ranklake.config import EvalConfig
 from ranklake.errors import ContractError
+from ranklake.metrics import JUDGMENT
 
 _SOURCES = {
     "click": ("clicks", "clicked"),
@@ -74,7 +75,7 @@ def _missing_extras(config: EvalConfig, columns: Columns) -> Iterator[str]:
     for name, what in (("n_slots", "@shown"), ("weight", "average=weighted")):
         if name in config.query_extras and name not in columns.get(base, [name]):
             yield f"{base}: column {name!r} is missing and not mapped; {what} needs it"
-    tie_key = tie_column(config)
+    tie_key = config.rules.tie_column
     for candidates, name in (("served", "impressions"), ("scored", "scores")):
         if candidates in config.candidates and tie_key not in (None, *columns.get(name, [tie_key])):
             yield f"{name}: column {tie_key!r} is missing and not mapped; rules.tie_break names it"
@@ -82,9 +83,4 @@ def _missing_extras(config: EvalConfig, columns: Columns) -> Iterator[str]:
 
 def judges(config: EvalConfig) -> bool:
     """Whether labels are judgments, so that these say which queries there are."""
-    return any("judgment" in config.gains_of(label) for label in config.labels)
-
-
-def tie_column(config: EvalConfig) -> str | None:
-    """The column of the candidates that orders equal scores, if any does."""
-    return next((n for n in ("tie_key", "position") if n in config.rules.tie_break), None)
+    return any(config.gains_of(label).get(JUDGMENT) for label in config.labels)

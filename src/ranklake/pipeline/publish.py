@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -10,7 +11,9 @@ from pyspark.sql import functions as F
 from ranklake import schemas, write
 from ranklake.config import EvalConfig
 from ranklake.errors import ConfigError
+from ranklake.metrics import Measure
 from ranklake.run import Run
+from ranklake.together import together
 
 
 def lake_tables(config: EvalConfig) -> tuple[schemas.Table, ...]:
@@ -25,21 +28,24 @@ def _query_metrics(config: EvalConfig) -> schemas.Table:
     of_slices = [
         schemas.Column(name, "STRING", "a slice of the queries") for name in config.slices.columns
     ]
-    of_metrics = [
-        schemas.Column(m.column, "DOUBLE", f"{m.metric.formula}; null: {m.metric.null_when}")
-        for m in config.per_query
-    ]
+    of_metrics = [schemas.Column(m.column, "DOUBLE", _meaning(m)) for m in config.per_query]
     extras = [
         column for column in schemas.QUERY_EXTRA_COLUMNS if column.name in config.query_extras
     ]
     return schemas.QUERY_METRICS.plus([*of_slices, *extras, *of_metrics])
 
 
+def _meaning(measure: Measure) -> str:
+    """What a column of query_metrics means; a variant says that it is one."""
+    formula = f"{measure.metric.formula}; null: {measure.metric.null_when}"
+    return f"{measure}: by default {formula}" if measure.options else formula
+
+
 def check_tables(spark: SparkSession, config: EvalConfig, tables: Sequence[schemas.Table]) -> None:
     """Raises ConfigError when a table is not there, or lacks a column that the run writes."""
     problems = []
-    for table in tables:
-        found = write.columns_of(spark, config.lake, table)
+    looks = [partial(write.columns_of, spark, config.lake, table) for table in tables]
+    for table, found in zip(tables, together(*looks), strict=True):
         if found is None:
             problems.append(
                 f"{config.lake.sql_name(table.name)}: there is no such table; run: ranklake init"
@@ -78,6 +84,15 @@ class Publisher:
     def replace(self, table: schemas.Table, rows: pa.Table) -> None:
         """Replaces the run's partitions of the table by rows made on the driver."""
         self._replace(table, self._spark.createDataFrame(rows).coalesce(1))
+
+    def publish(self, metric_sums: pa.Table, quality: pa.Table, metrics: pa.Table) -> None:
+        """Writes what the run found: the commit of `metrics` is the publication."""
+        together(
+            partial(self.replace, schemas.METRIC_SUMS, metric_sums),
+            partial(self.replace, schemas.QUALITY, quality),
+        )
+        self.replace(schemas.METRICS, metrics)
+        self.record("SUCCESS")
 
     def record(self, status: str, *, message: str | None = None) -> None:
         """Appends the run's rows to the manifest."""

@@ -54,16 +54,16 @@ def _merged(config: EvalConfig, source: read.Published) -> EvalConfig:
         update={
             "metrics": (),
             "measures": tuple(asked),
-            "ks": tuple(dict.fromkeys((*config.ks, *stored.ks))),
-            "labels": stored.labels,
-            "gains": stored.gains,
-            "slices": stored.slices,
-            "detail": stored.detail,
-            "tie_diagnostics": stored.tie_diagnostics,
-            "score_is_probability": stored.score_is_probability or config.score_is_probability,
-            "evaluation": stored.evaluation,
+            **{name: getattr(stored, name) for name in _OF_THE_RUN},
         }
     )
+
+
+_OF_THE_RUN = (
+    *("evaluation", "candidates", "rank_by", "labels", "gains", "ks", "score_is_probability"),
+    *("tie_diagnostics", "detail", "unknown_users", "slices", "models", "inputs"),
+)
+"""What the log was read and ranked by: remeasuring changes nothing of it."""
 
 
 def _refuse(pairs: Iterator[tuple[read.Published, EvalConfig]], config: EvalConfig) -> None:
@@ -132,10 +132,7 @@ def _remeasured(spark: SparkSession, config: EvalConfig, source: read.Published,
         metric_sums = metric_sums_of(bucket_sums, config, run, served=_served(checks))
         metrics = estimated(metric_sums, confidence=config.confidence, derived=config.derived)
     with run.stage("publish"):
-        publisher.replace(schemas.METRIC_SUMS, metric_sums)
-        publisher.replace(schemas.QUALITY, checks.drop_columns(["event_date", "run_id"]))
-        publisher.replace(schemas.METRICS, metrics)  # this commit is the publication
-    publisher.record("SUCCESS")
+        publisher.publish(metric_sums, checks.drop_columns(["event_date", "run_id"]), metrics)
     return int(metrics.num_rows)
 
 

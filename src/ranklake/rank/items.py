@@ -39,7 +39,7 @@ def items(
         rows = rows.unionByName(queries.withColumn("n_rows", F.lit(0)), allowMissingColumns=True)
     # Rows of `queries` bring the range of slice_id, rows of candidates a single one.
     smallest = F.col("slice_id") if queries is None else F.coalesce("min_slice_id", "slice_id")
-    maxima = ("bucket", "slice_id", "n_slots", "weight", "is_judged", order.column)
+    maxima = ("bucket", "slice_id", "n_slots", "weight", "is_judged")
     once = (
         rows.repartition("query_hash")  # the one shuffle: all that follows reuses it
         .groupBy(*QUERY_KEYS, "item_id")
@@ -48,6 +48,7 @@ def items(
             *_scores(order),
             *[F.max(name).alias(name) for name in maxima if name in rows.columns],
             F.min(smallest).alias("min_slice_id"),
+            *([order.first_key()] if order.column else []),
             *[F.coalesce(F.max(gain), F.lit(0.0)).alias(gain) for gain in gains],
         )
     )

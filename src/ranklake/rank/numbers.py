@@ -36,11 +36,11 @@ def numbered(
         is_last = is_candidate & (is_last | (rank == order.depth))
     rows = items.select(
         *(*QUERY_KEYS, "item_id", *gains),
-        *[name for name in ("copy", "is_judged", "score") if name in items.columns],
+        *[name for name in _kept_columns(needs) if name in items.columns],
         F.when(is_candidate, rank).alias("rank"),
         is_last.alias("is_last"),
         *_of_query(items, best_first, is_cut=order.depth is not None),
-        *_other_ranks(measures, order, by_score, is_candidate),
+        *_other_ranks(measures, order, by_score),
         *(_ties(by_score, is_candidate, order) if Need.TIES in needs else []),
         *(_score_sums(best_first, is_candidate) if Need.SCORES in needs else []),
     )
@@ -51,6 +51,10 @@ def numbered(
             "n_rows": F.when(speaks, F.col("n_rows")),
         }
     )
+
+
+def _kept_columns(needs: Collection[Need]) -> list[str]:
+    return ["copy", "is_judged", *(["score"] if Need.SCORES in needs else [])]
 
 
 def _takes_part(order: Order) -> Column:
@@ -88,16 +92,19 @@ def _up_to_here(best_first: WindowSpec) -> WindowSpec:
 
 
 def _other_ranks(
-    measures: Sequence[Measure], order: Order, by_score: Sequence[Column], within: Column
+    measures: Sequence[Measure], order: Order, by_score: Sequence[Column]
 ) -> list[Column]:
-    """The ranks under the tie-breaks that measures name themselves."""
+    """The ranks under the tie-breaks that measures name themselves; the depth cuts each order."""
     named = {m.rank_column: m.tie_break for m in measures if m.tie_break}
     return [
-        F.when(
-            within, F.row_number().over(per_query().orderBy(*by_score, *order.keys(tie_break)))
-        ).alias(column)
+        _rank(per_query().orderBy(*by_score, *order.keys(tie_break)), order).alias(column)
         for column, tie_break in named.items()
     ]
+
+
+def _rank(best_first: WindowSpec, order: Order) -> Column:
+    rank, is_candidate = F.row_number().over(best_first), _takes_part(order)
+    return F.when(is_candidate & (rank <= order.depth) if order.depth else is_candidate, rank)
 
 
 def _ties(by_score: Sequence[Column], within: Column, order: Order) -> list[Column]:
@@ -112,7 +119,7 @@ def _ties(by_score: Sequence[Column], within: Column, order: Order) -> list[Colu
 
 
 def _score_sums(best_first: WindowSpec, is_candidate: Column) -> list[Column]:
-    """What count.score_sums says of the query, on its last candidate."""
+    """What atoms.score_sums says of the query, on its last candidate."""
     score = F.when(is_candidate, F.col("score"))
     return [
         column.over(_up_to_here(best_first)).alias(n) for n, column in score_sums(score).items()

@@ -35,6 +35,14 @@ class Order:
         found = _OF_COLUMN.fullmatch(self.tie_break)
         return found["name"] if found else None
 
+    def first_key(self) -> Column:
+        """Of an item's several rows, the value of `column` that comes first."""
+        found = _OF_COLUMN.fullmatch(self.tie_break)
+        if not found:
+            raise ValueError(f"{self.tie_break} names no column")
+        first = F.max if found["direction"] == "desc" else F.min
+        return first(found["name"]).alias(found["name"])
+
     def keys(self, tie_break: str = "") -> list[Column]:
         """What orders equal scores, the item last: a total order."""
         rule = tie_break or self.tie_break

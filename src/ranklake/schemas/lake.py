@@ -1,7 +1,7 @@
 """The tables of one evaluation. All are Delta tables, partitioned by event_date and model_version.
 
 Reader version 1 without table features, so that delta-rs, DuckDB and Polars read them.
-`query_metrics` gains one column a slice and one a configured metric (ranklake.config).
+`query_metrics` gains one column a slice and one a configured measure (pipeline.publish).
 """
 
 import re
@@ -39,7 +39,8 @@ _SERIES = (
     Column(
         "population",
         "STRING",
-        "queries in the denominator: all, or with_relevant (at least one relevant item)",
+        "queries in the denominator: all, or with_relevant (at least one relevant item; of auc:"
+        " those with a value)",
         required=True,
     ),
     Column("metric", "STRING", "the metric's canonical name", required=True),
@@ -259,7 +260,10 @@ RUNS = Table(
         Column("spark_version", "STRING", "the version of Spark"),
         Column("engine", "STRING", "jvm or comet"),
         Column(
-            "plan", "STRING", "pruned: only labelled queries were ranked; full: every query was"
+            "plan",
+            "STRING",
+            "pruned: only labelled queries were ranked; full: every query was; stored hits: none,"
+            " measured again from query_metrics",
         ),
         Column("plan_reason", "STRING", "why that plan"),
         Column(
