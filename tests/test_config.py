@@ -535,3 +535,43 @@ def test_the_configuration_survives_its_own_json(write: Write) -> None:
     again = EvalConfig.model_validate_json(config.model_dump_json(by_alias=True))
     assert again == config
     assert json.loads(config.model_dump_json())["evaluation"] == "ads_feed"
+
+
+# measures and rules
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('metrics = ["recall@5"]', "has a cut-off of its own, expected it in `measures`"),
+        ('measures = ["precision"]', "precision needs a cut-off, such as precision@10"),
+        ('measures = ["AP@5", "map@5"]', "ap@5 is listed more than once"),
+        ("metrics = []", "found nothing to measure, expected metrics or measures"),
+        ('measures = ["log_loss"]', "score_is_probability: found false, expected true"),
+        ('measures = ["cvr@5"]', "labels: cvr is of conversions and clicks, expected both"),
+        (
+            'measures = ["calibration"]\nscore_is_probability = true\nrank_by = "position"',
+            "rank_by: found 'position', expected 'score'",
+        ),
+        (
+            'measures = ["calibration"]\nscore_is_probability = true\nrules = {depth = 5}',
+            "rules.depth: found a depth, expected none",
+        ),
+        (
+            'measures = ["log_loss"]\nscore_is_probability = true\nrules = {nan_scores = "first"}',
+            "rules.nan_scores: found 'first', expected another",
+        ),
+        ('rank_by = "position"\nrules = {null_scores = "drop"}', "rules.null_scores: expected"),
+        ('rules = {tie_break = "random"}', "found 'random', expected item_id_desc"),
+        (
+            'candidates = ["scored"]\nrules = {tie_break = "column:position"}',
+            "rules.tie_break: found column:position, which scored candidates do not have",
+        ),
+        ('rules = {duplicates = "keep", tie_break = "column:tie_key"}', "found a column, expected"),
+        ('rules = {duplicates = "keep"}\nmeasures = ["auc"]', "expected another where ties"),
+        ('rules = {duplicates = "error"}\nunique_key = true', "unique_key: is a promise"),
+        ("rules = {depth = 0}", "rules.depth: found 0, expected at least 1"),
+    ],
+)
+def test_an_impossible_measure_or_rule_is_refused(write: Write, text: str, expected: str) -> None:
+    assert [problem for problem in problems(write(text)) if expected in problem]

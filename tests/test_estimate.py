@@ -306,6 +306,28 @@ def test_the_interval_holds_the_truth_as_often_as_it_says_and_the_naive_one_does
     assert np.mean(np.abs(value - truth) <= naive) < 0.85, SEED
 
 
+def test_f_of_means_without_any_hit_is_zero() -> None:
+    zeros, ones_ = np.zeros(40), np.ones(40)
+    common = {
+        **{"model_version": "v1", "label": "click", "slice": "all", "slice_value": "all"},
+        **{"variant": "", "definition_hash": "h", "fingerprint": None, "den": ones_},
+    }
+    rows = [
+        {**common, "population": population, "metric": name, "k": k, "num": num}
+        for population in ("all", "with_relevant")
+        for name, k, num in (
+            *(("precision", 5, zeros), ("recall", 5, zeros)),
+            *(("hit_rate", 5, zeros), ("n_queries", 0, ones_)),
+        )
+    ]
+    derived = [measure("f1(mean=of_means)@5")]
+    table = estimated(pa.Table.from_pylist(rows), confidence=0.95, derived=derived).to_pylist()
+    assert [(row["value"], row["status"]) for row in table if row["metric"] == "f1"] == [
+        (0.0, "insufficient"),
+        (0.0, "insufficient"),
+    ]
+
+
 def test_f_of_means_is_left_out_bucket_by_bucket_like_a_loop_does() -> None:
     draw = rng()
     n_queries = draw.integers(1, 5, size=60).astype(float)

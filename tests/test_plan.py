@@ -83,6 +83,15 @@ def test_ranked_rows_take_one_shuffle_behind_the_filter_on_labelled_queries(
     assert "Window" not in below
 
 
+def test_the_default_metrics_take_one_window_sort_over_the_candidates(
+    frames: Frames, config: EvalConfig
+) -> None:
+    text = plan(frames.measured(config.per_query))
+    below = text[text.index("Generate explode") :]  # above it is what is of hits, label by label
+    assert len(re.findall(r"\bWindow \[", below)) == 1
+    assert len(re.findall(r"\bSort \[", below)) == 1
+
+
 def test_ten_variants_take_the_shuffles_of_one(frames: Frames) -> None:
     variants = [
         *("P(rel=2)@5", "AP(denom=min_k_rel)@20", "nDCG(gain=exp2,ideal=candidates)@10"),

@@ -261,6 +261,45 @@ def test_a_query_that_a_rule_forbids_stops_the_run(rule: str, check: str) -> Non
     _refuse([{**rows[0], "value": 0.0}], of_values({"rules": {rule: "error"}}))
 
 
+def test_every_rule_that_forbids_something_stops_a_run(spark: SparkSession) -> None:
+    """One run breaks three rules: all of it is told, with the names that quality has."""
+    shown = [
+        {"query_id": query, "item_id": "a", "score": 1.0} for query in ("judged", "never judged")
+    ]
+    judged = [
+        {"query_id": query, "item_id": "a", "gain": 0.0} for query in ("judged", "without run")
+    ]
+    with pytest.raises(ContractError) as refused:
+        evaluate(
+            spark.createDataFrame(pa.Table.from_pylist(shown)),
+            judgments=spark.createDataFrame(pa.Table.from_pylist(judged)),
+            labels=["judgment"],
+            rules=dict.fromkeys(("missing_in_run", "missing_in_truth", "no_relevant"), "error"),
+        )
+    assert [problem.split(", expected")[0] for problem in refused.value.problems] == [
+        "model: queries.without_candidates: found 1 of 2",
+        "model: queries.without_relevant.judgment: found 2 of 2",
+        "model: queries.unlabelled: found 1 of 2",
+    ]
+
+
+def test_a_depth_cuts_each_order_where_a_measure_has_its_own(spark: SparkSession) -> None:
+    """b and c have equal scores: of the first two, c is in the run's order, b in the other one."""
+    shown = [
+        {"query_id": "q", "item_id": item, "score": score}
+        for item, score in (("a", 0.9), ("b", 0.5), ("c", 0.5))
+    ]
+    numbers = evaluate(
+        spark.createDataFrame(pa.Table.from_pylist(shown)),
+        spark.createDataFrame(pa.Table.from_pylist([{"query_id": "q", "item_id": "b"}])),
+        measures=["RR", "RR(tie_break=item_id_asc)", "recall(tie_break=expected)"],
+        rules={"depth": 2},
+    ).metrics.to_pylist()
+    values = {(r["metric"], r["variant"]): r["value"] for r in numbers if r["population"] == "all"}
+    assert values["rr", ""] == 0
+    assert values["rr", "tie_break=item_id_asc"] == 1 / 2
+
+
 def test_duplicates_are_shown_where_they_are_an_error(spark: SparkSession) -> None:
     shown = [{"query_id": "q", "item_id": item, "score": 1.0} for item in ("a", "b", "b")]
     clicked = [{"query_id": "q", "item_id": "a"}]

@@ -168,14 +168,22 @@ def test_the_values_are_printed_as_trec_eval_prints_them(
 def test_missing_queries_depth_and_grades_are_options(
     spark: SparkSession, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["-c", "-M", "2", "-l", "2", "-m", "RR", "-m", "nDCG", "-m", "P@1", "-q"]
+    asked = ["RR", "nDCG", "P@1", "RBP(max_gain=2)", "auc", "recall_micro@2"]
+    measures = [part for text in asked for part in ("-m", text)]
+    options = ["-c", "-M", "2", "-l", "2", *measures, "-q"]
     assert main(["trec", *map(str, files), *options, "-o", "json"]) is None
     found = json.loads(capsys.readouterr().out)
     assert found["run"] == "mine"
     assert found["preset"] == "trec_eval"
     assert {*found["queries"]} == {"q1", "q2", "q3"}
-    assert found["queries"]["q2"]["rr(rel=2)"] == 0
-    assert found["all"] == {"rr(rel=2)": 0, "ndcg": 0, "precision(rel=2)@1": 0}
+    assert found["queries"]["q2"] == {
+        "rr(rel=2)": 0,
+        "ndcg": 0,
+        "precision(rel=2)@1": 0,
+        "rbp(max_gain=2)": 0,
+        "auc(rel=2)": None,
+    }
+    assert found["all"] == {**found["queries"]["q2"], "recall_micro@2": 0}
 
 
 @pytest.mark.parametrize(
@@ -185,6 +193,7 @@ def test_missing_queries_depth_and_grades_are_options(
         (["-m", "P", "-m", "recal@5"], 2, "did you mean 'recall'?"),
         (["--preset", "trec"], 2, "preset: found 'trec', known are trec_eval"),
         (["-M", "0"], 2, "rules.depth: found 0, expected at least 1"),
+        (["-m", "ctr@5"], 2, "-m ctr@5: needs to know what was shown"),
         (["-l", "0", "-m", "P@5"], 2, "rel: found '0', expected a number above 0"),
     ],
 )

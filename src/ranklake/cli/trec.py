@@ -55,7 +55,7 @@ def trec(
         bool, typer.Option("--judged-only", "-J", help="Leave unjudged documents out.")
     ] = False,
     rel: Annotated[
-        float | None, typer.Option("--rel", "-l", help="The smallest grade that is relevant.")
+        str | None, typer.Option("--rel", "-l", help="The smallest grade that is relevant.")
     ] = None,
     output: Annotated[Format, typer.Option("--output", "-o", help="How to print.")] = Format.TREC,
 ) -> None:
@@ -84,7 +84,7 @@ def trec(
     _print("all", everyone)
 
 
-def _asked(measures: Sequence[str], rel: float | None) -> list[str]:
+def _asked(measures: Sequence[str], rel: str | None) -> list[str]:
     """The measures' strings, with the smallest relevant grade where one is given."""
     problems, asked = [], []
     for text in measures:
@@ -93,7 +93,7 @@ def _asked(measures: Sequence[str], rel: float | None) -> list[str]:
             if named.metric.served_only:
                 raise ValueError(f"{text}: needs to know what was shown, which a run does not say")
             takes_rel = "rel" in named.metric.defaults and named.metric.name not in IGNORE_REL
-            given = {"rel": str(rel)} if rel is not None and takes_rel else {}
+            given = {"rel": rel} if rel is not None and takes_rel else {}
             asked.append(with_defaults(text, given))
         except ValueError as error:
             problems.append(f"-m {error}")

@@ -201,11 +201,11 @@ def _measured(
         if publisher:
             publisher.clear_detail()
         return _computed_twice(frames, config, has_value)
-    rows = frames.measured(measures)
-    if config.detail == "all" or config.values_every_query:
-        rows = frames.per_query(measures)
-    if config.detail == "relevant":
-        rows = rows.where(F.col("n_relevant") > 0)
+    rows = (
+        frames.per_query(measures)
+        if config.detail == "all"
+        else frames.measured(measures).where(F.col("n_relevant") > 0)
+    )
     detail = publisher.detail(rows, dictionary.values).transform(
         identified, slices=config.slices.columns
     )
