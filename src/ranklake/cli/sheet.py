@@ -91,14 +91,8 @@ def _place(row: Row) -> tuple[Any, ...]:
 
 
 def measure(row: Row) -> str:
-    """The metric with its options and its cut-off.
-
-    >>> measure({"metric": "ap", "variant": "denom=k", "k": 10})
-    'ap(denom=k)@10'
-    """
-    options = f"({row['variant']})" if row["variant"] else ""
-    cutoff = {0: "", -1: "@shown"}.get(row["k"], f"@{row['k']}")
-    return f"{row['metric']}{options}{cutoff}"
+    """The metric with its options and its cut-off."""
+    return metrics.spelled(row["metric"], row["variant"], row["k"])
 
 
 def _cells(row: Row | None) -> tuple[str, str]:

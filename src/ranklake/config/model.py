@@ -40,7 +40,7 @@ from ranklake.metrics import (
 Gains = Mapping[str, float]
 """What one event of each kind is worth."""
 
-OVER_TIES = (
+_TIE_DIAGNOSTICS = (
     "tied",
     *(
         f"{name}(tie_break={bound})"
@@ -201,7 +201,7 @@ class EvalConfig(BaseModel):
     @property
     def diagnosed(self) -> tuple[Measure, ...]:
         """The measures that only the table quality shows: hits, and what equal scores decide."""
-        return measures_of(("hits", *(OVER_TIES if self.tie_diagnostics else ())), self.ks)
+        return measures_of(("hits", *(_TIE_DIAGNOSTICS if self.tie_diagnostics else ())), self.ks)
 
     @property
     def per_query(self) -> tuple[Measure, ...]:

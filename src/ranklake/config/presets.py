@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from ranklake.config.model import EvalConfig
 from ranklake.errors import ConfigError, near_miss
 from ranklake.metrics import (
     DEFAULTS,
@@ -104,7 +105,7 @@ def with_preset(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     Raises ConfigError for an unknown preset, ValueError for a measure that is none.
     """
     chosen = preset(name)
-    ks: Sequence[int] = values.get("ks", (1, 3, 5, 10))
+    ks: Sequence[int] = values.get("ks", EvalConfig.model_fields["ks"].default)
     crossed = [
         f"{text}@{k}" if _can_be_cut(text) else text
         for text in values.get("metrics", () if "measures" in values else DEFAULTS)

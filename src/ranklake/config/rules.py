@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, Field
 
 from ranklake.config.strict import STRICT
+from ranklake.metrics import MAX_K
 
 _TIE_BREAKS = re.compile(
     r"item_id_desc|item_id_asc|column:(?P<column>position|tie_key)( asc| desc)?|hash\(\d{1,18}\)"
@@ -35,7 +36,7 @@ class Rules(BaseModel):
     nan_scores: Place = "last"
     null_scores: Place = "last"
     score_type: Literal["double", "float"] = "double"
-    depth: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    depth: Annotated[int, Field(ge=1, le=MAX_K)] | None = None
     duplicates: Literal["best", "error", "keep"] = "best"
     negative: Literal["clip", "error"] = "clip"
     unjudged: Literal["nonrelevant", "drop"] = "nonrelevant"

@@ -60,7 +60,7 @@ def _distinct(values: tuple[T, ...]) -> tuple[T, ...]:
 
 
 EventKind = Annotated[str, AfterValidator(_event)]
-Cutoff = Annotated[int, Field(ge=1, le=1_000_000)]
+Cutoff = Annotated[int, Field(ge=1, le=metrics.MAX_K)]
 Gain = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Name = Annotated[str, spelled(NAME, NAME_IN_WORDS)]
 Zone = Annotated[str, AfterValidator(_zone)]

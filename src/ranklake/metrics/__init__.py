@@ -2,7 +2,7 @@
 
 from ranklake.metrics.catalog import DEFAULTS, METRICS, metric
 from ranklake.metrics.chosen import measures_of, needs_of, per_query_measures
-from ranklake.metrics.measures import Measure
+from ranklake.metrics.measures import Measure, spelled
 from ranklake.metrics.metric import (
     CLICK,
     CONVERSION,
@@ -17,13 +17,14 @@ from ranklake.metrics.metric import (
 )
 from ranklake.metrics.options import Option
 from ranklake.metrics.ranking import Ranking
-from ranklake.metrics.strings import measure, metric_with_options, of_series, with_defaults
+from ranklake.metrics.strings import MAX_K, measure, metric_with_options, of_series, with_defaults
 
 __all__ = [
     "CLICK",
     "CONVERSION",
     "DEFAULTS",
     "JUDGMENT",
+    "MAX_K",
     "METRICS",
     "NO_CUTOFF",
     "SHOWN",
@@ -42,5 +43,6 @@ __all__ = [
     "needs_of",
     "of_series",
     "per_query_measures",
+    "spelled",
     "with_defaults",
 ]

@@ -38,9 +38,7 @@ class Measure:
 
     def __str__(self) -> str:
         """The canonical measure string."""
-        brackets = f"({self.variant})" if self.options else ""
-        cutoff = {NO_CUTOFF: "", SHOWN: "@shown"}.get(self.k, f"@{self.k}")
-        return f"{self.metric.name}{brackets}{cutoff}"
+        return spelled(self.metric.name, self.variant, self.k)
 
     @property
     def column(self) -> str:
@@ -147,6 +145,17 @@ class Measure:
 
 _OF_THE_MEAN = (AUC_AVERAGE.name, "mean")
 """Options that say how queries are averaged: the queries' own values do not know them."""
+
+
+def spelled(name: str, variant: str, k: int) -> str:
+    """The measure string of a row of metric_sums or metrics, be it a metric or a count.
+
+    >>> spelled("ap", "denom=k", 10), spelled("n_candidates", "", 0)
+    ('ap(denom=k)@10', 'n_candidates')
+    """
+    brackets = f"({variant})" if variant else ""
+    cutoff = {NO_CUTOFF: "", SHOWN: "@shown"}.get(k, f"@{k}")
+    return f"{name}{brackets}{cutoff}"
 
 
 def _as_name(text: str) -> str:

@@ -12,7 +12,7 @@ from ranklake.config import EvalConfig
 from ranklake.pipeline import frames
 from ranklake.pipeline.frames import Frames, union
 from ranklake.pipeline.inputs import Day
-from ranklake.schemas import QUERY_KEYS, SliceLists
+from ranklake.schemas import OF_QUERY, QUERY_KEYS, SliceLists
 
 Rows = Mapping[str, DataFrame]
 
@@ -34,8 +34,8 @@ def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
     models = [*day.models]
     events: Rows = {name: rows[name] for name in ("clicks", "conversions") if name in rows}
     return Frames(
-        base=base.select(*_present(base, "query_hash", "query_id", *_OF_QUERY)),
-        served=None if judged or served is None else _ranked_columns(served, config, *_OF_QUERY),
+        base=base.select(*_present(base, "query_hash", "query_id", *OF_QUERY)),
+        served=None if judged or served is None else _ranked_columns(served, config, *OF_QUERY),
         listed=union(listed) if listed else None,
         listed_models=[*(day.served if judged else ()), *day.scored],
         impressions=impressions,
@@ -45,9 +45,6 @@ def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
         has_few_labels=day.n_labels <= frames.MAX_BROADCAST_LABELS,
         config=config,
     )
-
-
-_OF_QUERY = ("bucket", "slice_id", "n_slots", "weight")
 
 
 def cleaned(rows: DataFrame, config: EvalConfig) -> DataFrame:

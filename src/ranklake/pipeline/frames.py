@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from ranklake import count, label, measure, rank
 from ranklake.config import EvalConfig
 from ranklake.metrics import Measure, Need
-from ranklake.schemas import QUERY_KEYS
+from ranklake.schemas import OF_QUERY, QUERY_KEYS
 
 MAX_BROADCAST_LABELS = 20_000_000
 """More labels than that, and the hashes of their queries are not sent to every executor."""
@@ -101,7 +101,7 @@ class Frames:
         return self.config.unique_key or self.config.rules.duplicates == "keep"
 
     def _counted_columns(self, candidates: DataFrame) -> list[str]:
-        counted = [*QUERY_KEYS, "item_id", "bucket", "slice_id", "n_slots", "weight"]
+        counted = [*QUERY_KEYS, "item_id", *OF_QUERY]
         counted += ["score"] if Need.SCORES in self.config.needs else []
         return [name for name in candidates.columns if name in counted]
 

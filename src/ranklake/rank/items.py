@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ranklake.rank.order import Order
-from ranklake.schemas import QUERY_KEYS
+from ranklake.schemas import OF_QUERY, QUERY_KEYS
 
 
 def by_position(candidates: DataFrame) -> DataFrame:
@@ -39,7 +39,7 @@ def items(
         rows = rows.unionByName(queries.withColumn("n_rows", F.lit(0)), allowMissingColumns=True)
     # Rows of `queries` bring the range of slice_id, rows of candidates a single one.
     smallest = F.col("slice_id") if queries is None else F.coalesce("min_slice_id", "slice_id")
-    maxima = ("bucket", "slice_id", "n_slots", "weight", "is_judged")
+    maxima = (*OF_QUERY, "is_judged")
     once = (
         rows.repartition("query_hash")  # the one shuffle: all that follows reuses it
         .groupBy(*QUERY_KEYS, "item_id")

@@ -10,7 +10,7 @@ from ranklake.schemas.inputs import (
     ROW_LABELS,
     SCORES,
 )
-from ranklake.schemas.keys import IS_WANTED, ITEM, QUERY, QUERY_EXTRAS, QUERY_KEYS
+from ranklake.schemas.keys import IS_WANTED, ITEM, OF_QUERY, QUERY, QUERY_EXTRAS, QUERY_KEYS
 from ranklake.schemas.lake import (
     COMPARISONS,
     EVERY_QUERY,
@@ -44,6 +44,7 @@ __all__ = [
     "METRIC_SUMS",
     "MODEL_VERSION",
     "NO_VALUE",
+    "OF_QUERY",
     "QUALITY",
     "QUERY",
     "QUERY_EXTRAS",

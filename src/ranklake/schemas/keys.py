@@ -10,5 +10,8 @@ QUERY_KEYS = ("query_hash", "model_version", "query_id")
 """One ranking. The hash comes first: comparing 64 bits keeps shuffle and sort cheap, and strings
 are compared only where two hashes are equal."""
 
+OF_QUERY = ("bucket", "slice_id", "n_slots", "weight")
+"""What a query's rows all say of it. Where they disagree, the largest value counts."""
+
 QUERY_EXTRAS = ("n_slots", "weight", "score_sum", "n_scored", "miss_loss")
 """Values of a query that only some measures need: its page's places, its weight, sums of scores."""
