@@ -54,13 +54,19 @@ def _merged(config: EvalConfig, source: read.Published) -> EvalConfig:
         update={
             "metrics": (),
             "measures": tuple(asked),
+            # What ties decide at a new k only the log can tell; where hits are, the hits can.
+            "ks": stored.ks if stored.tie_diagnostics else _distinct(config.ks, stored.ks),
             **{name: getattr(stored, name) for name in _OF_THE_RUN},
         }
     )
 
 
+def _distinct(*ks: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(k for some in ks for k in some))
+
+
 _OF_THE_RUN = (
-    *("evaluation", "candidates", "rank_by", "labels", "gains", "ks", "score_is_probability"),
+    *("evaluation", "candidates", "rank_by", "labels", "gains", "score_is_probability"),
     *("tie_diagnostics", "detail", "unknown_users", "slices", "models", "inputs"),
 )
 """What the log was read and ranked by: remeasuring changes nothing of it."""
