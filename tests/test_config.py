@@ -561,7 +561,10 @@ def test_the_configuration_survives_its_own_json(write: Write) -> None:
             'measures = ["log_loss"]\nscore_is_probability = true\nrules = {nan_scores = "first"}',
             "rules.nan_scores: found 'first', expected another",
         ),
-        ('rank_by = "position"\nrules = {null_scores = "drop"}', "rules.null_scores: expected"),
+        (
+            'rank_by = "position"\nrules = {null_scores = "drop"}',
+            "rules.null_scores: found 'drop', expected",
+        ),
         ('rules = {tie_break = "random"}', "found 'random', expected item_id_desc"),
         (
             'candidates = ["scored"]\nrules = {tie_break = "column:position"}',
@@ -569,7 +572,10 @@ def test_the_configuration_survives_its_own_json(write: Write) -> None:
         ),
         ('rules = {duplicates = "keep", tie_break = "column:tie_key"}', "found a column, expected"),
         ('rules = {duplicates = "keep"}\nmeasures = ["auc"]', "expected another where ties"),
-        ('rules = {duplicates = "error"}\nunique_key = true', "unique_key: is a promise"),
+        (
+            'rules = {duplicates = "error"}\nunique_key = true',
+            "unique_key: found true, expected false",
+        ),
         ("rules = {depth = 0}", "rules.depth: found 0, expected at least 1"),
     ],
 )

@@ -160,3 +160,10 @@ def test_the_lake_remembers_what_a_later_run_left_out() -> None:
     third = {"zone": "UTC", "labels": {"eng": {"conversion": 5.0}}, "slices": {"country": ["C"]}}
     changed = redefinitions(merged, third)
     assert [sentence.split(":")[0] for sentence in changed] == ["labels.eng", "slices.country"]
+
+
+def test_a_rule_that_was_not_set_is_a_definition_too() -> None:
+    """Unlike a slice whose values were open, which keeps its rows when it gets a list."""
+    (sentence,) = redefinitions(defined(), defined(rules={"depth": 2}))
+    assert sentence == "rules.depth: the tables hold null, this run defines 2"
+    assert redefinitions(defined(), defined({**SLICES, "device": ("tv",)})) == []

@@ -49,7 +49,14 @@ WITHOUT_SPARK = (
 )
 """What an analyst's machine imports."""
 
-LAZY = (*sorted(STEPS), "pipeline.assembled", "pipeline.frames", "metrics.atoms", "schemas.conform")
+LAZY = (
+    *sorted(STEPS),
+    "pipeline.assembled",
+    "pipeline.frames",
+    "metrics.atoms",
+    "metrics.probabilities",
+    "schemas.conform",
+)
 ACTIONS = {
     *("cache", "checkpoint", "collect", "count", "first", "foreach", "foreachPartition", "head"),
     *("isEmpty", "localCheckpoint", "persist", "show", "tail", "take", "toArrow"),

@@ -288,7 +288,9 @@ def test_calibration_and_log_loss_are_over_every_scored_candidate(spark: SparkSe
     for n in range(60):
         for item in range(rng.randint(1, 6)):
             row = {"query_id": f"q{n}", "item_id": f"i{item}"}
-            shown.append({**row, "score": rng.choice([None, 0.0, 1.0, rng.random()])})
+            shown.append(
+                {**row, "score": rng.choice([None, 0.0, 1.0, 5.0, math.inf, rng.random()])}
+            )
             if rng.random() < 0.15:
                 clicked.append(row)
     result = evaluate(
@@ -299,7 +301,7 @@ def test_calibration_and_log_loss_are_over_every_scored_candidate(spark: SparkSe
     )
     clicks = [(row["query_id"], row["item_id"]) for row in clicked]
     outcomes = [(row["score"], (row["query_id"], row["item_id"]) in clicks) for row in shown]
-    scored = [(score, happened) for score, happened in outcomes if score is not None]
+    scored = [(score, happened) for score, happened in outcomes if score is not None and score <= 1]
     losses = [
         -math.log(min(max(p if happened else 1 - p, 1e-15), 1 - 1e-15)) for p, happened in scored
     ]

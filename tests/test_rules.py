@@ -300,6 +300,33 @@ def test_a_depth_cuts_each_order_where_a_measure_has_its_own(spark: SparkSession
     assert values["rr", "tie_break=item_id_asc"] == 1 / 2
 
 
+def test_an_ideal_and_judged_items_are_of_the_order_that_they_are_measured_in(
+    spark: SparkSession,
+) -> None:
+    """Of equal scores and a depth of one, a is the candidate in ascending order, d in the run's."""
+    shown = [
+        {"query_id": "q", "item_id": item, "score": score}
+        for item, score in (("a", 0.5), ("b", 0.5), ("c", 0.4), ("d", 0.5))
+    ]
+    judged = [
+        {"query_id": "q", "item_id": item, "gain": gain} for item, gain in (("a", 0.0), ("b", 1.0))
+    ]
+    numbers = evaluate(
+        spark.createDataFrame(pa.Table.from_pylist(shown)),
+        judgments=spark.createDataFrame(pa.Table.from_pylist(judged)),
+        labels=["judgment"],
+        measures=[
+            *("ndcg(ideal=candidates,tie_break=item_id_asc)@5", "judged(tie_break=item_id_asc)@1"),
+            "judged@1",
+        ],
+        rules={"depth": 1},
+    ).metrics.to_pylist()
+    values = {(r["metric"], r["variant"]): r["value"] for r in numbers if r["population"] == "all"}
+    assert values["judged", "tie_break=item_id_asc"] == 1
+    assert values["judged", ""] == 0
+    assert values["ndcg", "ideal=candidates,tie_break=item_id_asc"] == 0
+
+
 def test_duplicates_are_shown_where_they_are_an_error(spark: SparkSession) -> None:
     shown = [{"query_id": "q", "item_id": item, "score": 1.0} for item in ("a", "b", "b")]
     clicked = [{"query_id": "q", "item_id": "a"}]

@@ -1,6 +1,7 @@
 """TREC files: what is read of them, what is refused with its line, and the three columns."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,8 @@ def test_other_tools_runs_are_read_line_by_line(shared_data: Path, name: str) ->
         (b"q1 0 z high", "relevance is 'high', expected a whole number"),
         (b"q1 0 a 1", "document 'a' of query 'q1' stands in line 1 already"),
         (b"q1 0 \xff 1", "is not UTF-8"),
+        (b"q1 0 z 1_0", "relevance is '1_0', expected a whole number"),
+        (b"q1 0 z " + b"9" * 400, "9', expected a whole number"),
     ],
 )
 def test_a_malformed_judgment_is_told_with_file_and_line(
@@ -114,6 +117,7 @@ def test_a_malformed_judgment_is_told_with_file_and_line(
         ("q1 Q0 z 9 mine", "found 5 fields, expected 6: query Q0 document rank score tag"),
         ("q1 Q0 z 9 nan mine", "score is 'nan', expected a number"),
         ("q1 Q0 z 9 1,5 mine", "score is '1,5', expected a number"),
+        ("q1 Q0 z 9 1_0 mine", "score is '1_0', expected a number"),
         ("q1 Q0 a 9 1.0 mine", "document 'a' of query 'q1' stands in line 2 already"),
     ],
 )
@@ -137,6 +141,31 @@ def test_only_the_first_of_many_malformed_lines_are_told(files: tuple[Path, Path
 def test_a_run_may_repeat_a_document_where_copies_count(files: tuple[Path, Path]) -> None:
     files[1].write_text(RUN + "q1 Q0 a 9 1.0 mine\n", encoding="utf-8")
     assert trec.run(files[1], is_unique=False).rows.num_rows == 6
+
+
+def test_fields_are_divided_by_ascii_white_space_only(files: tuple[Path, Path]) -> None:
+    """As in C: a no-break space is a part of a document's name; a byte order mark is no part."""
+    files[1].write_bytes("\ufeffq1 Q0 a\u00a0b 1 inf mine\r\n".encode())
+    assert trec.run(files[1]).rows.to_pylist() == [
+        {"query_id": "q1", "item_id": "a\u00a0b", "score": float("inf"), "position": 1}
+    ]
+
+
+@pytest.mark.parametrize("read", [trec.qrels, trec.run])
+def test_a_file_without_lines_is_told(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    (tmp_path / "empty").write_text("\n", encoding="utf-8")
+    with pytest.raises(ContractError, match="empty: holds no line"):
+        read(tmp_path / "empty")
+
+
+def test_a_run_of_other_queries_is_told(
+    files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    files[1].write_text("q8 Q0 a 1 1.0 mine\n", encoding="utf-8")
+    with pytest.raises(SystemExit) as stopped:
+        main(["trec", *map(str, files), "-m", "AP"])
+    assert stopped.value.code == 3
+    assert "none of its queries is judged in" in capsys.readouterr().err
 
 
 def test_a_missing_file_is_told() -> None:
@@ -194,7 +223,8 @@ def test_missing_queries_depth_and_grades_are_options(
         (["--preset", "trec"], 2, "preset: found 'trec', known are trec_eval"),
         (["-M", "0"], 2, "rules.depth: found 0, expected at least 1"),
         (["-m", "ctr@5"], 2, "-m ctr@5: needs to know what was shown"),
-        (["-l", "0", "-m", "P@5"], 2, "rel: found '0', expected a number above 0"),
+        (["-m", "P@shown"], 2, "-m P@shown: needs to know what was shown"),
+        (["-l", "0", "-m", "P@5"], 2, "--rel: found '0', expected a number above 0"),
     ],
 )
 def test_a_wrong_option_is_a_configuration_error(

@@ -118,8 +118,8 @@ def _is_empty(key: str) -> Column:
 
 
 def _is_finite(column: str) -> Column:
-    """Whether the value is a number that can be added up; null for null."""
-    return ~F.isnan(column) & (F.abs(column) < F.lit(float("inf")))
+    """Whether the value is a number that can be added up, below 1e100; null for null."""
+    return ~F.isnan(column) & (F.abs(column) < F.lit(1e100))
 
 
 def _is_unknown_user(unknown_users: Sequence[str]) -> Column:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ranklake.metrics.atoms import score_sums
+from ranklake.metrics.probabilities import score_sums
 from ranklake.schemas import QUERY, QUERY_KEYS
 
 

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from ranklake.metrics import Measure, Ranking
 from ranklake.metrics.atoms import Atoms
+from ranklake.metrics.probabilities import as_probability
 from ranklake.schemas import QUERY_EXTRAS, QUERY_KEYS
 
 _INTS = "array<int>"
@@ -115,7 +116,9 @@ def _without_hits(measure: Measure) -> Column:
 
 
 def _scored_hits(is_hit: Column) -> Column:
-    return _count(F.count_if(is_hit & F.col("score").isNotNull())).alias("n_scored_hits")
+    return _count(F.count_if(is_hit & as_probability(F.col("score")).isNotNull())).alias(
+        "n_scored_hits"
+    )
 
 
 def _count(value: Column) -> Column:

@@ -4,8 +4,9 @@ qrels  query iteration document relevance
 run    query Q0 document rank score tag
 """
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from codecs import BOM_UTF8
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,13 +38,15 @@ def qrels(path: Path) -> pa.Table:
     lines_of: dict[tuple[str, str], int] = {}
     for number, fields in _lines(path, "query iteration document relevance", problems):
         query, _, document, relevance = fields
-        gain = _number(relevance, int)
+        gain = _number(relevance, r"[+-]?[0-9]{1,9}")
         if gain is None:
-            problems.append(f"{path}:{number}: relevance is {relevance!r}, expected a whole number")
+            problems.append(
+                f"{path}:{number}: relevance is {relevance[:40]!r}, expected a whole number"
+            )
             continue
         _refuse_repeated(path, number, (query, document), lines_of, problems)
         rows.append({"query_id": query, "item_id": document, "gain": float(gain)})
-    _refuse(problems)
+    _refuse(problems or _empty(path, rows))
     return pa.Table.from_pylist(rows, schema=_QRELS)
 
 
@@ -59,15 +62,15 @@ def run(path: Path, *, is_unique: bool = True) -> Run:
     tag = ""
     for number, fields in _lines(path, "query Q0 document rank score tag", problems):
         query, _, document, _, sim, tag = fields
-        score = _number(sim, float)
-        if score is None or math.isnan(score):
-            problems.append(f"{path}:{number}: score is {sim!r}, expected a number")
+        score = _number(sim, r"[+-]?([0-9.]+(e[+-]?[0-9]+)?|inf|infinity)")
+        if score is None:
+            problems.append(f"{path}:{number}: score is {sim[:40]!r}, expected a number")
             continue
         if is_unique:
             _refuse_repeated(path, number, (query, document), lines_of, problems)
         key = {"query_id": query, "item_id": document}
         rows.append({**key, "score": score, "position": number})
-    _refuse(problems)
+    _refuse(problems or _empty(path, rows))
     return Run(pa.Table.from_pylist(rows, schema=_RUN), tag)
 
 
@@ -91,8 +94,11 @@ def _lines(path: Path, form: str, problems: list[str]) -> Iterator[Line]:
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file, start=1):
+                parts = raw.removeprefix(
+                    BOM_UTF8 if number == 1 else b""
+                ).split()  # ASCII white space
                 try:
-                    fields = raw.decode("utf-8-sig" if number == 1 else "utf-8").split()
+                    fields = [part.decode() for part in parts]
                 except UnicodeDecodeError:
                     problems.append(f"{path}:{number}: is not UTF-8")
                     continue
@@ -105,10 +111,11 @@ def _lines(path: Path, form: str, problems: list[str]) -> Iterator[Line]:
         raise ContractError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _number(text: str, kind: Callable[[str], float]) -> float | None:
+def _number(text: str, pattern: str) -> float | None:
+    """The number, in the spelling of C; None for another one, such as Python's 1_0."""
     try:
-        return kind(text)
-    except ValueError:
+        return float(text) if re.fullmatch(pattern, text, re.IGNORECASE) else None
+    except ValueError:  # such as 1.2.3
         return None
 
 
@@ -124,6 +131,10 @@ def _refuse_repeated(
         query, document = key
         stands = f"document {document!r} of query {query!r} stands in line {first} already"
         problems.append(f"{path}:{number}: {stands}")
+
+
+def _empty(path: Path, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [] if rows else [f"{path}: holds no line"]
 
 
 def _refuse(problems: Sequence[str]) -> None:

@@ -11,8 +11,8 @@ import typer
 
 from ranklake import trec as files
 from ranklake.config import PRESETS, EvalConfig, Preset, of_values, preset, with_preset
-from ranklake.errors import ConfigError
-from ranklake.metrics import JUDGMENT, Measure, measure, with_defaults
+from ranklake.errors import ConfigError, ContractError
+from ranklake.metrics import JUDGMENT, SHOWN, Measure, measure, with_defaults
 
 DEFAULTS = (
     *("AP", "Rprec", "RR", "nDCG", "R@10", "R@100", "R@1000"),
@@ -72,6 +72,8 @@ def trec(
     config = _config(_asked(measures or DEFAULTS, rel), preset_name, rules)
     judgments = files.qrels(qrels)
     ranking = files.run(run, is_unique=config.rules.duplicates == "error")
+    if not {*judgments["query_id"].to_pylist()} & {*ranking.rows["query_id"].to_pylist()}:
+        raise ContractError(f"{run}: none of its queries is judged in {qrels}")
     asked = [measure(text) for text in config.measures]
     everyone, queries = _measured(config, chosen, judgments, ranking, asked, per_query)
     if output is Format.JSON:
@@ -87,10 +89,15 @@ def trec(
 def _asked(measures: Sequence[str], rel: str | None) -> list[str]:
     """The measures' strings, with the smallest relevant grade where one is given."""
     problems, asked = [], []
+    if rel is not None:
+        try:
+            measure(f"recall(rel={rel})")
+        except ValueError:
+            raise ConfigError(f"--rel: found {rel!r}, expected a number above 0") from None
     for text in measures:
         try:
             named = measure(text)
-            if named.metric.served_only:
+            if named.metric.served_only or named.k == SHOWN:
                 raise ValueError(f"{text}: needs to know what was shown, which a run does not say")
             takes_rel = "rel" in named.metric.defaults and named.metric.name not in IGNORE_REL
             given = {"rel": rel} if rel is not None and takes_rel else {}

@@ -53,7 +53,7 @@ def redefinitions(published: Mapping[str, Any], defined: Mapping[str, Any]) -> l
         if isinstance(value, Mapping) and isinstance(before, Mapping):
             shared = [name for name in value if name in before]
             # A slice whose values were open (null) keeps its rows when it gets a list.
-            known = [name for name in shared if before[name] is not None]
+            known = [n for n in shared if key != "slices" or before[n] is not None]
             pairs = [(f"{key}.{name}", before[name], value[name]) for name in known]
         else:
             pairs = [(key, before, value)]

@@ -24,6 +24,7 @@ _NO_CREDENTIAL = (
 )
 _RESERVED_SLICES = (
     *(schemas.EVERY_QUERY, schemas.IS_WANTED, "min_slice_id", "slice_id"),
+    *(*schemas.QUERY_EXTRAS, "n_retrieved", "n_rows", "n_scored_hits"),
     *schemas.QUERY_KEYS,
 )
 _RESERVED_VALUES = (schemas.NO_VALUE, schemas.RARE_VALUE)
@@ -69,11 +70,14 @@ def _of_measures(config: EvalConfig) -> Iterator[Problem]:
     if config.rules.duplicates != "best" and config.unique_key:
         yield (
             ("unique_key",),
-            f"is a promise that rules.duplicates = {config.rules.duplicates!r} doubts",
+            f"found true, expected false with rules.duplicates = {config.rules.duplicates!r}",
         )
     yield from _of_scores(config)
     if config.rules.missing_in_truth == "zero" and config.slices.columns:
-        yield ("rules", "missing_in_truth"), "found 'zero', but such queries have no slice values"
+        yield (
+            ("rules", "missing_in_truth"),
+            "found 'zero', expected another with slices: such queries have none",
+        )
     if config.rules.duplicates == "keep" and metrics.Need.TIES in config.needs:
         yield ("rules", "duplicates"), "found 'keep', expected another where ties are looked at"
 
@@ -92,7 +96,8 @@ def _of_scores(config: EvalConfig) -> Iterator[Problem]:
     if config.rank_by == "position":
         for name in ("nan_scores", "null_scores"):
             if getattr(rules, name) != "last":
-                yield ("rules", name), "expected 'last' where positions rank, not scores"
+                found = getattr(rules, name)
+                yield ("rules", name), f"found {found!r}, expected 'last' where positions rank"
     if rules.tie_column == "position" and "scored" in config.candidates:
         yield ("rules", "tie_break"), "found column:position, which scored candidates do not have"
     if rules.tie_column and rules.duplicates == "keep":

@@ -18,7 +18,8 @@ from pyspark.sql import functions as F
 from ranklake.metrics.measures import Measure
 from ranklake.metrics.metric import NO_CUTOFF, SHOWN
 from ranklake.metrics.options import Options
-from ranklake.metrics.ranking import TINY, dcg
+from ranklake.metrics.probabilities import as_probability, log_loss
+from ranklake.metrics.ranking import MAX_EXPONENT, dcg
 
 
 class Atoms:
@@ -148,8 +149,9 @@ class Atoms:
 
     def sum_of_losses(self) -> Column:
         """Σ log loss over the candidates with a score: as if nothing happened, then corrected."""
-        correction = log_loss(F.col("score"), True) - log_loss(F.col("score"), False)
-        is_scored = self.is_hit(0) & F.col("score").isNotNull()
+        score = as_probability(F.col("score"))
+        correction = log_loss(score, True) - log_loss(score, False)
+        is_scored = self.is_hit(0) & score.isNotNull()
         return self.or_zero(F.max("miss_loss")) + _sum_where(is_scored, correction)
 
     def where_relevant(self, value: Column) -> Column:
@@ -206,29 +208,13 @@ def gained(options: Options) -> Column:
     elif gain == "binary":
         value = relevant.cast("double")
     else:
-        value = grade if gain == "linear" else F.pow(F.lit(2.0), grade) - 1.0
+        value = (
+            grade
+            if gain == "linear"
+            else F.pow(F.lit(2.0), F.least(grade, F.lit(MAX_EXPONENT))) - 1.0
+        )
     counts = relevant if options["gain_respects_rel"] == "true" else grade > 0
     return F.when(counts, value).otherwise(F.lit(0.0))
-
-
-def log_loss(probability: Column, happened: bool) -> Column:
-    """-ln of the probability given to what happened, which is kept above 1e-15."""
-    of_outcome = probability if happened else F.lit(1.0) - probability
-    return F.when(probability.isNotNull(), -F.log(F.greatest(of_outcome, F.lit(TINY))))
-
-
-def score_sums(score: Column) -> dict[str, Column]:
-    """Sums over a query's candidates, by name: what its scores say as probabilities.
-
-    score_sum  Σ score
-    n_scored   candidates with a score
-    miss_loss  Σ log loss of the scores if no candidate were relevant
-    """
-    return {
-        "score_sum": F.sum(score),
-        "n_scored": F.count(score),
-        "miss_loss": F.sum(log_loss(score, False)),
-    }
 
 
 def _sum_where(condition: Column, value: Column) -> Column:

@@ -96,7 +96,8 @@ class Measure:
         of = "candidates" if self.options_of("ideal") == "candidates" else ""
         table = self.options_of("gain") if self.options_of("gain").startswith("{") else ""
         rel = self.options_of("rel") if table and self.options_of("gain_respects_rel") else ""
-        return f"ideal_rank{_suffix(of=of, gain=table, rel=rel)}"
+        tie_break = self.tie_break if of else ""  # a depth cuts each order elsewhere
+        return f"ideal_rank{_suffix(of=of, tie_break=tie_break, gain=table, rel=rel)}"
 
     def options_of(self, name: str) -> str:
         """The text of an option that differs from its default; else empty."""

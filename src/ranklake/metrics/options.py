@@ -76,7 +76,10 @@ def _number_or(word: str, parsed: Callable[[str], float]) -> Callable[[str], flo
     return lambda text: None if text == word else parsed(text)
 
 
-_POSITIVE = _number(0.0, math.inf, "a number above 0")
+_HUGE = 1e100
+"""Numbers from there on cannot be added up."""
+_POSITIVE = _number(0.0, _HUGE, "a number above 0")
+_BETA = _number(0.0, 1e6, "a number above 0, below 1000000")
 _GRADE = re.compile(r"\s*(?P<grade>[^:,{}]+):(?P<gain>[^:,{}]+)")
 
 
@@ -96,7 +99,7 @@ def _gain(text: str) -> str | tuple[tuple[float, float], ...]:
     except ValueError:
         raise ValueError(expected) from None
     gains = {grade: gain for grade, gain in found.items() if (grade, gain) != (0, 0)}
-    is_sound = all(grade > 0 and 0 <= gain < math.inf for grade, gain in gains.items())
+    is_sound = all(0 < grade < _HUGE and 0 <= gain < _HUGE for grade, gain in gains.items())
     if len(found) < len(pairs) or not is_sound:
         raise ValueError(f"{expected}; each grade once and above 0, gains 0 or more")
     return tuple(sorted(gains.items()))
@@ -123,7 +126,7 @@ AP_DENOM = choice(
     *("rel", "min_k_rel", "k", "hits", "min_rel_n"),
 )
 BETA = Option(
-    "beta", "1", "a number above 0", "recall weighs beta² times as much as precision", _POSITIVE
+    "beta", "1", "a number above 0", "recall weighs beta² times as much as precision", _BETA
 )
 F1_MEAN = choice(
     "mean", "the mean of the queries' values, or made of both means", "per_query", "of_means"

@@ -9,6 +9,10 @@ TINY = 1e-15
 """The least probability in the log loss."""
 
 
+MAX_EXPONENT = 1000.0
+"""Grades beyond gain 2^1000 - 1 under gain=exp2: 2^1024 is no number any more."""
+
+
 @dataclass(frozen=True)
 class Ranking:
     """`gains` of the candidates, best rank first; `missed`: gains of relevant items not ranked.
@@ -105,7 +109,11 @@ class Ranking:
     def probabilities(self) -> list[tuple[float, bool]]:
         """Each scored candidate's score, and whether it is relevant."""
         pairs = zip(self.scores, self.gains, strict=bool(self.scores))
-        return [(score, self.is_relevant(gain)) for score, gain in pairs if score is not None]
+        return [
+            (score, self.is_relevant(gain))
+            for score, gain in pairs
+            if score is not None and 0 <= score <= 1
+        ]
 
 
 def dcg(gains: Sequence[float]) -> float:

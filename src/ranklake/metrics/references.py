@@ -7,7 +7,7 @@ import math
 from dataclasses import replace
 
 from ranklake.metrics.options import Options
-from ranklake.metrics.ranking import Ranking, dcg
+from ranklake.metrics.ranking import MAX_EXPONENT, Ranking, dcg
 
 
 def average_precision(q: Ranking, k: int, o: Options) -> float | None:
@@ -96,7 +96,11 @@ def _gain_of(grade: float, o: Options, q: Ranking) -> float:
         return 0.0
     if not isinstance(o["gain"], str):
         return float(dict(o["gain"]).get(grade, grade))
-    named = {"linear": grade, "exp2": 2**grade - 1, "binary": float(q.is_relevant(grade))}
+    named = {
+        "linear": grade,
+        "exp2": 2 ** min(grade, MAX_EXPONENT) - 1,
+        "binary": float(q.is_relevant(grade)),
+    }
     return float(named[o["gain"]])
 
 

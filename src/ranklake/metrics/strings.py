@@ -13,7 +13,7 @@ from ranklake.metrics.measures import Measure
 from ranklake.metrics.metric import NO_CUTOFF, SHOWN, Cutoff, Metric
 
 MAX_K = 1_000_000
-MAX_LENGTH = 300
+MAX_LENGTH = 1000
 """Characters of a measure string."""
 _STRING = re.compile(r"(?P<name>\w+)(\((?P<options>.*)\))?(@(?P<k>\w+))?")
 _OPTION = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>\{[^{}]*\}|[^\s,{}]+)\s*(,|$)")

@@ -96,6 +96,11 @@ def _problems_of(source: read.Published, merged: EvalConfig, config: EvalConfig)
     for label in config.labels:
         if label not in stored.labels:
             yield f"labels: {label!r} was not evaluated; evaluate the day with it"
+        elif dict(config.gains_of(label)) != dict(stored.gains_of(label)):
+            yield f"gains.{label}: is not what the day was evaluated with; evaluate it again"
+    for column in config.slices.columns:
+        if column not in stored.slices.columns:
+            yield f"slices: {column!r} was not evaluated; evaluate the day with it"
     defined = configuration.definitions(merged, source.definitions["slices"])
     yield from configuration.redefinitions(source.definitions, defined)
 

@@ -66,7 +66,7 @@ def _n_relevant(measure: Measure, is_first: Column | None) -> Column:
 def _ideal_rank(measure: Measure, is_first: Column | None) -> Column:
     is_table = measure.options_of("gain").startswith("{")
     gain = gained(measure.values) if is_table else F.col("gain")
-    is_candidate = F.col("rank").isNotNull()
+    is_candidate = F.col(measure.rank_column).isNotNull()
     parts = [is_candidate] if measure.options_of("ideal") == "candidates" else []
     parts += [] if is_first is None else [is_first]
     place = F.row_number().over(_by_gain(gain, *[part.desc() for part in parts]))

@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from ranklake.metrics import Measure, Need, needs_of
-from ranklake.metrics.atoms import score_sums
+from ranklake.metrics.probabilities import score_sums
 from ranklake.rank.order import Order, per_query
 from ranklake.schemas import QUERY_KEYS
 
@@ -45,7 +45,7 @@ def numbered(
         *(_score_sums(best_first, is_candidate) if Need.SCORES in needs else []),
     )
     speaks = F.col("is_last") | F.col("item_id").isNull()
-    return rows.where(_is_kept(gains, needs)).withColumns(
+    return rows.where(_is_kept(gains, measures)).withColumns(
         {
             "n_candidates": F.when(F.col("is_last"), F.col("rank")),
             "n_rows": F.when(speaks, F.col("n_rows")),
@@ -63,12 +63,13 @@ def _takes_part(order: Order) -> Column:
     return is_candidate & is_judged if order.only_judged else is_candidate
 
 
-def _is_kept(gains: Sequence[str], needs: Collection[Need]) -> Column:
+def _is_kept(gains: Sequence[str], measures: Sequence[Measure]) -> Column:
     """Whether the row is a relevant item, speaks for its query, or is judged where that counts."""
     is_relevant = [F.col(gain) > 0 for gain in gains]
     speaks = [F.col("is_last"), F.col("item_id").isNull()]
-    is_judged = F.coalesce("is_judged", F.lit(False)) & F.col("rank").isNotNull()
-    kept = [*is_relevant, *speaks, *([is_judged] if Need.JUDGED in needs else [])]
+    ranks = {m.rank_column for m in measures if Need.JUDGED in m.needs}
+    is_judged = [F.coalesce("is_judged", F.lit(False)) & F.col(r).isNotNull() for r in ranks]
+    kept = [*is_relevant, *speaks, *is_judged]
     return reduce(lambda one, other: one | other, kept)
 
 
