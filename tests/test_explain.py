@@ -25,8 +25,9 @@ def meanings(output: str) -> dict[str, str]:
 
 def test_a_metric_is_explained_in_words() -> None:
     told = meanings(explained("recall"))
-    assert {what: told[what] for what in list(told)[:9]} == {
+    assert {what: told[what] for what in list(told)[:10]} == {
         "name": "recall, R",
+        "column": "recall_at_k; without a cut-off recall",
         "title": "Recall at k",
         "formula": "h / |G|",
         "null when": "the query has no relevant item",
@@ -82,3 +83,10 @@ def test_what_a_measure_costs_is_said() -> None:
 def test_a_wrong_option_or_cut_off_is_an_error(text: str) -> None:
     with pytest.raises(ConfigError, match=r"expected|known are|no cut-off"):
         explained(text)
+
+
+def test_ties_are_explained_where_they_count() -> None:
+    told = meanings(explained("recall(tie_break=expected)@5"))
+    assert told["order"].endswith("equal scores: the mean over all their orders")
+    assert meanings(explained("auc"))["order"].endswith("equal scores count as such")
+    assert meanings(explained("auc"))["column"] == "auc"

@@ -9,7 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from ranklake import evaluate
 from ranklake.cli import main
+from ranklake.errors import ConfigError
 
 DAY = ("--date", "2026-01-01")
 
@@ -229,3 +231,10 @@ def test_a_corrupted_file_is_a_contract_error(
     code, said = run(capsys, log)
     assert code == 3
     assert "clicks" in said
+
+
+def test_a_frame_that_is_not_sparks_is_refused_with_the_way_out() -> None:
+    rows = pa.table({"query_id": ["q1"], "item_id": ["a"], "score": [1.0]})
+    with pytest.raises(ConfigError, match="expected a DataFrame of Spark") as refused:
+        evaluate(rows.to_pandas(), rows)
+    assert len(refused.value.problems) == 2

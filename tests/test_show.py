@@ -285,3 +285,25 @@ def test_a_configuration_without_a_directory_is_an_error(
     result = CliRunner().invoke(app, ["--set", setting])
     assert isinstance(result.exception, RanklakeError)
     assert (result.exception.exit_code, str(result.exception)) == (2, problem)
+
+
+def test_a_variant_or_a_cut_off_is_asked_for_by_its_measure_string(tmp_path: Path) -> None:
+    lake = lake_of(
+        tmp_path,
+        row(metric="ndcg", variant=""),
+        row(metric="ndcg", variant="gain=exp2"),
+        row(metric="ndcg", variant="gain=exp2", k=5),
+    )
+    both = shown(lake, "--metric", "nDCG(gain=exp2)")
+    assert "ndcg(gain=exp2)@10" in both
+    assert "ndcg(gain=exp2)@5" in both
+    assert "ndcg@10" not in both
+    assert "@10" not in shown(lake, "--metric", "nDCG(gain=exp2)@5").split("of v1")[0]
+    with pytest.raises(ConfigError, match=r"ndcg\(gain=binary\)@5: there is none"):
+        shown(lake, "--metric", "ndcg(gain=binary)@5")
+
+
+def test_a_measure_without_a_cut_off_is_read_over_the_whole_list(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, row(metric="ap", variant="", k=0))
+    assert "missed ones as 0" in shown(lake)
+    assert "of the whole list" in shown(lake)

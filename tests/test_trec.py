@@ -188,6 +188,7 @@ def test_the_values_are_printed_as_trec_eval_prints_them(
         "rr                    \tq3\t0.0000",
         "recall(rel=2)@3       \tq3\t0.0000",
         "runid                 \tall\tmine",
+        "num_q                 \tall\t2",
         "precision@2           \tall\t0.0000",
         "rr                    \tall\t0.1667",
         "recall(rel=2)@3       \tall\t0.5000",
@@ -204,6 +205,7 @@ def test_missing_queries_depth_and_grades_are_options(
     found = json.loads(capsys.readouterr().out)
     assert found["run"] == "mine"
     assert found["preset"] == "trec_eval"
+    assert found["n_queries"] == 3
     assert {*found["queries"]} == {"q1", "q2", "q3"}
     assert found["queries"]["q2"] == {
         "rr(rel=2)": 0,

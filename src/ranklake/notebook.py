@@ -37,23 +37,37 @@ def evaluate(
     `measures` alone, such as ["nDCG(gain=exp2)@10", "AP"], no other metric is measured. `preset`
     names an evaluator whose numbers are to come out: trec_eval, ranx, ... (docs/parity.md).
 
+    The result has metrics, metric_sums and quality as Arrow tables (one row is what
+    docs/reference.md says of the table of that name), and per_query(), a lazy DataFrame.
+
     Raises ConfigError for an option, ContractError for a frame that does not fit.
     """
-    frames = {
-        name: rows
-        for name, rows in {
-            "impressions": impressions,
-            "clicks": clicks,
-            "conversions": conversions,
-            "scores": scores,
-            "judgments": judgments,
-        }.items()
-        if rows is not None
+    given = {
+        "impressions": impressions,
+        "clicks": clicks,
+        "conversions": conversions,
+        "scores": scores,
+        "judgments": judgments,
     }
-    if not frames:
-        raise ConfigError("evaluate: give impressions, or scores and judgments")
+    frames = _given_frames(given)
     config = of_values(_values({"candidates": _candidates(frames), **options}, preset))
     return evaluate_with(config, day=day, columns=columns, model_version=model_version, **frames)
+
+
+def _given_frames(given: Mapping[str, Any]) -> dict[str, DataFrame]:
+    """Those that are given. Raises ConfigError for none, and for frames that are not Spark's."""
+    frames = {name: rows for name, rows in given.items() if rows is not None}
+    if not frames:
+        raise ConfigError("evaluate: give impressions, or scores and judgments")
+    problems = [
+        f"{name}: found a {type(rows).__module__}.{type(rows).__name__}, expected a DataFrame of"
+        " Spark, such as spark.createDataFrame(...)"
+        for name, rows in frames.items()
+        if not hasattr(rows, "sparkSession")
+    ]
+    if problems:
+        raise ConfigError(problems)
+    return frames
 
 
 def evaluate_with(

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ranklake import metrics
 from ranklake.errors import ConfigError
-from ranklake.metrics import Denominator, Measure, Metric, Need
+from ranklake.metrics import Cutoff, Denominator, Measure, Metric, Need
 
 _LEGEND = (
     "h = relevant candidates within the first k, n = candidates, G = the relevant items of a query"
@@ -69,13 +69,13 @@ def _one(measure: Measure) -> Table:
     is_plain = measure == Measure(metric)
     meanings = {
         "name": ", ".join((metric.name, *metric.aliases)) if is_plain else str(measure),
-        "column": "" if is_plain or measure.is_derived else measure.column,
+        "column": "" if measure.is_derived else _column(measure),
         "title": metric.title,
-        "formula": metric.formula,
+        "formula": metric.formula + (", with the options below" if measure.options else ""),
         "null when": metric.null_when,
-        "order": _ORDER,
+        "order": _order(measure),
         "mean over": _mean_over(metric),
-        "reads as": metric.reads_as.format(value="x", k=measure.k if measure.k > 0 else "k"),
+        "reads as": metric.reading("x", measure.k if measure.k > 0 else "k"),
         "range": "0 to 1" if math.isfinite(measure.upper) else "0 or more",
         "needs": "; ".join(_needs(measure)),
         "source": metric.source,
@@ -85,6 +85,29 @@ def _one(measure: Measure) -> Table:
         if meaning:
             table.add_row(Text(what, style="bold"), Text(meaning))
     return table
+
+
+def _column(measure: Measure) -> str:
+    """The column of query_metrics; at k where the metric is asked about and not a measure."""
+    is_cut = measure.k or not measure.metric.has_cutoff
+    at_k = "" if is_cut else f"{measure.column}_at_k"
+    without = measure.column if measure.metric.cutoff is not Cutoff.REQUIRED or is_cut else ""
+    return "; without a cut-off ".join(name for name in (at_k, without) if name)
+
+
+def _order(measure: Measure) -> str:
+    """How candidates are ordered, and what equal scores mean for the value."""
+    if Need.TIES in measure.metric.needs:
+        return "score descending, unscored last; equal scores count as such"
+    over = {
+        "expected": "the mean over all their orders",
+        "best": "in the best of their orders",
+        "worst": "in the worst of their orders",
+    }
+    text = measure.options_of("tie_break")
+    if text:
+        return f"score descending, unscored last; equal scores: {over.get(text, text)}"
+    return _ORDER
 
 
 def _needs(measure: Measure) -> list[str]:

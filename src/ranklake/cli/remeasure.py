@@ -27,12 +27,12 @@ def remeasure(
     """
     begin, end = _range(first, last)
     loaded = configured(config, settings, needs_lake=True)
-    from ranklake import read, session, write
-    from ranklake.pipeline.publish import lake_tables
+    from ranklake import read, schemas, session
+    from ranklake.pipeline.publish import check_tables
     from ranklake.pipeline.remeasure import remeasure as remeasured
 
     spark = session.session()
-    write.create_tables(spark, loaded.lake, lake_tables(loaded))
+    check_tables(spark, loaded, schemas.LAKE)
     days = read.published_days(spark, loaded.lake, begin, end)
     if not days:
         raise NoInputError(f"metrics: nothing is published from {begin} to {end}")

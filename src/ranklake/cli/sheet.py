@@ -121,5 +121,4 @@ def sentence(row: Row) -> str:
     metric = metrics.metric(row["metric"])
     value = f"{100 * row['value']:.3g} %" if metric.upper == 1 else f"{row['value']:.4g}"
     cutoff = "n_slots" if row["k"] == -1 else row["k"]
-    words = metric.reads_as.format(value=value, k=cutoff)
-    return f"{measure(row)} of {row['model_version']}: {words}."
+    return f"{measure(row)} of {row['model_version']}: {metric.reading(value, cutoff)}."

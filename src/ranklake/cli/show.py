@@ -38,7 +38,9 @@ def show(
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option("--metric", help="A metric, by name or alias; repeat it. Default: all."),
+        typer.Option(
+            "--metric", help="A metric with its variants, or a measure; repeat it. Default: all."
+        ),
     ] = None,
     k: Annotated[
         list[int] | None, typer.Option("--k", help="A cut-off; repeat it. Default: all.")
@@ -63,7 +65,7 @@ def show(
     rows = _published(stored, dates(date) if date else None, model_version)
     rows = _narrowed(rows, "slice", slices or ([] if everything else [schemas.EVERY_QUERY]))
     rows = _narrowed(rows, "label", label)
-    rows = _narrowed(rows, "metric", [_canonical(name) for name in metric or ()])
+    rows = _of_metrics(rows, metric or ())
     rows = _narrowed(rows, "k", k)
     if not everything:
         rows = rows.filter(_is_usual(with_counts=bool(metric)))
@@ -97,6 +99,31 @@ def _published(stored: Lake, days: Sequence[Day] | None, models: Sequence[str] |
     if lacking or not rows:
         raise NoInputError(lacking or f"{stored.path}: no metrics are published yet")
     return rows
+
+
+def _of_metrics(rows: pa.Table, texts: Sequence[str]) -> pa.Table:
+    """The rows of the metrics, with all their variants, or of the measures. All for no text.
+
+    Raises ConfigError for a metric or measure that no row has.
+    """
+    is_exact = [text for text in texts if set(text) & set("(@")]
+    if not is_exact:
+        return _narrowed(rows, "metric", [_canonical(name) for name in texts])
+    found = [_of_measure(rows, text) for text in is_exact]
+    plain = [text for text in texts if text not in is_exact]
+    return pa.concat_tables([*found, *([_of_metrics(rows, plain)] if plain else [])])
+
+
+def _of_measure(rows: pa.Table, text: str) -> pa.Table:
+    try:
+        wanted = (metrics.measure if "@" in text else metrics.metric_with_options)(text)
+    except ValueError as error:
+        raise ConfigError(f"--metric {error}") from error
+    is_own = (pc.field("metric") == wanted.metric.name) & (pc.field("variant") == wanted.variant)
+    found = rows.filter(is_own & (pc.field("k") == wanted.k) if "@" in text else is_own)
+    if not found:
+        raise ConfigError(f"--metric {text}: there is none")
+    return found
 
 
 def _canonical(name: str) -> str:

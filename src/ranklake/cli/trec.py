@@ -75,14 +75,15 @@ def trec(
     if not {*judgments["query_id"].to_pylist()} & {*ranking.rows["query_id"].to_pylist()}:
         raise ContractError(f"{run}: none of its queries is judged in {qrels}")
     asked = [measure(text) for text in config.measures]
-    everyone, queries = _measured(config, chosen, judgments, ranking, asked, per_query)
+    n, everyone, queries = _measured(config, chosen, judgments, ranking, asked, per_query)
     if output is Format.JSON:
-        found = {"run": ranking.tag, "preset": preset_name, "all": everyone}
+        found = {"run": ranking.tag, "preset": preset_name, "n_queries": n, "all": everyone}
         typer.echo(json.dumps({**found, **({"queries": queries} if per_query else {})}, indent=2))
         return
     for query, values in queries.items():
         _print(query, values)
     typer.echo(_line("runid", "all", ranking.tag))
+    typer.echo(_line("num_q", "all", str(n)))
     _print("all", everyone)
 
 
@@ -127,8 +128,8 @@ def _measured(
     ranking: files.Run,
     asked: Sequence[Measure],
     per_query: bool,
-) -> tuple[Values, dict[str, Values]]:
-    """The values over all queries, and those of each query if asked for."""
+) -> tuple[int, Values, dict[str, Values]]:
+    """How many queries count, the values over them, and those of each query if asked for."""
     from ranklake import session
     from ranklake.notebook import evaluate_with
 
@@ -144,11 +145,12 @@ def _measured(
         for row in found.metrics.to_pylist()
     }
     everyone = {str(m): rows[m.metric.name, m.variant, m.k, _population(m, chosen)] for m in asked}
+    n = max(row["n_queries"] for row in found.metrics.to_pylist())
     if not per_query:
-        return everyone, {}
+        return n, everyone, {}
     own = [m for m in asked if m.is_of_query]
     queries = found.per_query().orderBy("query_id").toArrow().to_pylist()
-    return everyone, {row["query_id"]: _values(row, own, config) for row in queries}
+    return n, everyone, {row["query_id"]: _values(row, own, config) for row in queries}
 
 
 def _values(row: Mapping[str, Any], measures: Sequence[Measure], config: EvalConfig) -> Values:

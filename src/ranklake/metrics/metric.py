@@ -120,6 +120,11 @@ class Metric:
         """Every option at its default."""
         return {option.name: option.parsed(option.default) for option in self.options}
 
+    def reading(self, value: str, k: int | str) -> str:
+        """What the value says; k = 0 is the whole list."""
+        words = self.reads_as if k else self.reads_as.replace("the top {k}", "the whole list")
+        return words.format(value=value, k=k)
+
     def cutoffs(self, ks: tuple[int, ...]) -> tuple[int, ...]:
         """The ks at which it is measured: all of them, or none when it has no cut-off."""
         return ks if self.has_cutoff else (NO_CUTOFF,)

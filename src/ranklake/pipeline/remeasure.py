@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ranklake import config as configuration
-from ranklake import measure, rank, read, schemas, unpack
+from ranklake import measure, rank, read, schemas, unpack, write
 from ranklake.aggregate import slices
 from ranklake.complaints import data_errors
 from ranklake.config import EvalConfig
@@ -31,12 +31,12 @@ def remeasure(
     Raises ConfigError, before anything is written, for a measure that needs the log, for other
     definitions than the published ones, and for a run that stored no hits.
     """
-    check_tables(spark, config, lake_tables(config))
+    check_tables(spark, config, schemas.LAKE)
     published = read.published(spark, config.lake, day)
     merged = [_merged(config, run) for run in published]
     _refuse(zip(published, merged, strict=True), config)
     for source, both in zip(published, merged, strict=True):
-        check_tables(spark, both, lake_tables(both))
+        write.create_tables(spark, both.lake, lake_tables(both))  # the new measures' columns
         run = _run_of(spark, both, source, day, listener)
         try:
             n_rows = _remeasured(spark, both, source, run)
