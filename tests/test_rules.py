@@ -229,6 +229,33 @@ def test_copies_are_ranked_and_counted_each_but_relevant_once(spark: SparkSessio
         assert numbers[name, k, "with_relevant"] == pytest.approx(mean, rel=1e-9), (name, k, SEED)
 
 
+def test_a_seeded_hash_orders_equal_scores_without_favour(spark: SparkSession) -> None:
+    """One of five equal scores is relevant: over all orders 1 / rank is (1 + ... + 1/5) / 5."""
+    shown = [
+        {"query_id": f"q{n}", "item_id": f"q{n}-{i}", "score": 1.0, "position": i + 1}
+        for n in range(400)
+        for i in range(5)
+    ]
+    frames = (
+        spark.createDataFrame(pa.Table.from_pylist(shown)),
+        spark.createDataFrame(pa.Table.from_pylist(shown[::5])).select("query_id", "item_id"),
+    )
+    found = {
+        rule: evaluate(*frames, measures=["RR"], rules={"tie_break": rule}).metrics.to_pylist()
+        for rule in ("hash(1)", "hash(2)", "column:position asc", "column:position desc")
+    }
+    rr = {
+        rule: next(r["value"] for r in rows if r["metric"] == "rr") for rule, rows in found.items()
+    }
+    assert rr["column:position asc"] == 1
+    assert rr["column:position desc"] == 1 / 5
+    mean = sum(1 / rank for rank in range(1, 6)) / 5
+    spread = math.sqrt(sum((1 / rank - mean) ** 2 for rank in range(1, 6)) / 5 / 400)
+    assert abs(rr["hash(1)"] - mean) < 4 * spread
+    assert abs(rr["hash(2)"] - mean) < 4 * spread
+    assert rr["hash(1)"] != rr["hash(2)"]
+
+
 # rules that take something for an error
 
 
