@@ -7,6 +7,7 @@ from itertools import groupby, permutations, product
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from known import OF_ALL_CANDIDATES
 
 from ranklake.metrics import METRICS, Metric, Ranking, measure, metric, metric_with_options
 
@@ -18,8 +19,6 @@ positive = st.sampled_from((1.0, 2.0, 3.0))
 cutoffs = st.integers(1, 15)
 each_metric = st.sampled_from(METRICS)
 WITHOUT_CUTOFF = ("recall", "ap", "rr", "ndcg", "hit_rate", "hits", "dcg", "rbp")
-OF_ALL_CANDIDATES = ("auc", "judged", "calibration", "log_loss")
-"""Metrics that say something of candidates that are not relevant."""
 UNDEFINED = {
     "never": lambda q, k: False,
     "the query has no relevant item": lambda q, k: not any(g > 0 for g in q.gains + q.missed),

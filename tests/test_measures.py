@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from known import OF_THE_MEAN
 
 from ranklake.metrics import (
     METRICS,
@@ -29,8 +30,6 @@ from ranklake.metrics import (
 settings.register_profile("steady", deadline=None, derandomize=True)  # also on a busy machine
 settings.load_profile("steady")
 
-OF_THE_MEAN = ("average", "mean")
-"""Options that the column of a query's values does not know."""
 numbers = st.one_of(st.integers(1, 99), st.decimals("0.001", "99", places=3)).map(str)
 between_0_and_1 = st.decimals("0.001", "0.999", places=3).map(str)
 tables = st.dictionaries(st.integers(1, 9), numbers, min_size=1, max_size=3).map(

@@ -10,6 +10,7 @@ from pathlib import Path
 import ir_measures
 import pytest
 from ir_measures import AP, RR, Accuracy, Judged, NumRet, P, R, Rprec, SetF, Success, nDCG
+from known import OF_THE_MEAN
 
 from ranklake.metrics import METRICS, Ranking, measure, metric_with_options
 
@@ -20,8 +21,6 @@ GRADED = Ranking(gains=(1.0, 0.0, 3.0), missed=(2.0,))
 FOUR_GRADES = Ranking(gains=(1.0, 2.0, 0.0, 3.0), missed=(2.0,))
 TIED = Ranking(gains=(0.0, 1.0, 0.0, 1.0), scores=(3.0, 2.0, 2.0, 2.0))
 """Three candidates share ranks 2 to 4; two of them are relevant."""
-OF_THE_MEAN = ("average", "mean")
-"""Options that the value of one query does not know."""
 
 
 def value(text: str, ranking: Ranking) -> float | None:

@@ -10,6 +10,7 @@ from math import log, log2
 from pathlib import Path
 
 import pytest
+from known import OF_ALL_CANDIDATES
 
 from ranklake.metrics import (
     DEFAULTS,
@@ -31,8 +32,6 @@ EXAMPLE = Ranking(
 """5 relevant items, hits at ranks 1 and 3: one name, many numbers, depending on the library."""
 NOTHING_RELEVANT = Ranking(gains=(0.0, 0.0, 0.0))
 NOTHING_FOUND = Ranking(gains=(0.0, 0.0), missed=(1.0,))
-OF_ALL_CANDIDATES = ("auc", "judged", "calibration", "log_loss")
-"""Metrics that say something of candidates that are not relevant."""
 GRADED = Ranking(gains=(1.0, 0.0, 3.0), missed=(2.0,))
 
 

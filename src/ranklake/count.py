@@ -43,7 +43,7 @@ def counted(candidates: DataFrame, *, is_unique: bool, depth: int | None = None)
     slice_id          its slice values; where its rows disagree, the largest
     has_mixed_slices  whether they disagree
     n_slots, weight   of the query, the largest, where the candidates have them
-    score_sum, ...    as metrics.atoms.score_sums, where the candidates have scores
+    score_sum, ...    as metrics.probabilities.score_sums, where the candidates have scores
     Where `is_unique` every row is an item of its own, and none is shuffled.
     """
     items = (

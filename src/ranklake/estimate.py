@@ -78,15 +78,15 @@ def estimated(
     std_err and the interval are null, and status is insufficient, with fewer than 30 buckets, with
     fewer than 10 queries above zero, without any variance, or where one bucket is all there is.
     """
-    published = metric_sums.filter(pc.not_equal(metric_sums["metric"], _UNPUBLISHED))
-    totals = _Totals.of(metric_sums)
-    num, den = _matrix(published["num"]), _matrix(published["den"])
-    tables = [
-        _estimates(published.drop_columns(_SUMS), jackknife(num, den), num, den, totals, confidence)
-    ]
-    for measure in derived:
-        tables.append(_derived(metric_sums, measure, totals, confidence))
-    return pa.concat_tables(tables)
+    keys = metric_sums.drop_columns(_SUMS)
+    num, den = _matrix(metric_sums["num"]), _matrix(metric_sums["den"])
+    totals = _Totals.of(keys, num, den)
+    is_published = pc.not_equal(keys["metric"], _UNPUBLISHED)
+    own = is_published.to_numpy()
+    found = jackknife(num[own], den[own])
+    plain = _estimates(keys.filter(is_published), found, num[own], den[own], totals, confidence)
+    made = [_derived(metric_sums, measure, totals, confidence) for measure in derived]
+    return pa.concat_tables([plain, *made])
 
 
 def _derived(
@@ -179,17 +179,14 @@ class _Totals:
     by_series: Mapping[tuple[Any, ...], tuple[float, float]]
 
     @classmethod
-    def of(cls, metric_sums: pa.Table) -> "_Totals":
-        """The totals of the rows."""
-        sums = zip(
-            *(_matrix(metric_sums[name]).sum(axis=1) for name in ("num", "den")), strict=True
-        )
-        rows = metric_sums.drop_columns(_SUMS).to_pylist()
-        keys = [
+    def of(cls, keys: pa.Table, num: Array, den: Array) -> "_Totals":
+        """The totals of the series with these keys."""
+        series = [
             (*_group(row), row["metric"], row["variant"], row["k"], row["population"])
-            for row in rows
+            for row in keys.to_pylist()
         ]
-        return cls(dict(zip(keys, sums, strict=True)))
+        sums = zip(num.sum(axis=1), den.sum(axis=1), strict=True)
+        return cls(dict(zip(series, sums, strict=True)))
 
     def queries(self, row: Mapping[str, Any], population: str) -> int:
         """Queries of the population."""

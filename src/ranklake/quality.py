@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ranklake.metrics import measure
 from ranklake.schemas import EVERY_QUERY
 
 Counts = Mapping[str, int]
@@ -89,7 +90,7 @@ def _of_label(sums: Sums, label: str, ks: Sequence[int]) -> Iterator[dict[str, A
     yield check(f"queries.without_relevant.{label}", without, sums.n_queries)
     yield check(f"relevant_items.never_candidates.{label}", n_relevant - n_retrieved, n_relevant)
     for k in ks:
-        within = int(sums.total(f"hits_at_{k}", label))
+        within = int(sums.total(measure(f"hits@{k}").column, label))
         parts = {"within": within, "below": n_retrieved - within}
         for name, n in parts.items():
             yield check(f"relevant_items.{name}.{label}@{k}", n, n_relevant, is_finding=False)
@@ -100,10 +101,15 @@ def of_ties(sums: Sums, *, labels: Sequence[str], ks: Sequence[int]) -> Iterator
     for label in labels:
         n_defined = int(sums.total("n_with_relevant", label))
         for k in ks:
-            yield check(f"ties.tied.{label}@{k}", sums.total(f"tied_at_{k}", label), sums.n_queries)
+            yield check(
+                f"ties.tied.{label}@{k}",
+                sums.total(measure(f"tied@{k}").column, label),
+                sums.n_queries,
+            )
             for metric, n in (("precision", sums.n_queries), ("recall", n_defined)):
                 for bound in ("worst", "best"):
-                    total = sums.total(f"{metric}_tie_break_{bound}_at_{k}", label)
+                    column = measure(f"{metric}(tie_break={bound})@{k}").column
+                    total = sums.total(column, label)
                     name = f"ties.{metric}_{bound}.{label}@{k}"
                     yield check(name, total / n if n else 0.0, n, is_finding=False)
 

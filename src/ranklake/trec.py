@@ -94,11 +94,9 @@ def _lines(path: Path, form: str, problems: list[str]) -> Iterator[Line]:
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file, start=1):
-                parts = raw.removeprefix(
-                    BOM_UTF8 if number == 1 else b""
-                ).split()  # ASCII white space
+                line = raw.removeprefix(BOM_UTF8) if number == 1 else raw
                 try:
-                    fields = [part.decode() for part in parts]
+                    fields = [part.decode() for part in line.split()]  # at ASCII white space
                 except UnicodeDecodeError:
                     problems.append(f"{path}:{number}: is not UTF-8")
                     continue

@@ -53,22 +53,9 @@ class Sums:
 
     def denominator(self, measure: Measure, population: Population) -> Array:
         """What the metric divides by."""
-        k, weight = measure.k, measure.weight
-        everyone = {"": "n_queries", "weight": "weight", "n_candidates": "n_candidates"}[weight]
-        slots = self["n_slots"] if k == SHOWN else k * self["n_queries"]
-        counting = defined_column(measure.counting.column, weight)
-        with_relevant = self[counting if measure.counts_defined else "n_with_relevant"]
-        queries = self[everyone] if population is Population.ALL else with_relevant
-        return {
-            Denominator.QUERIES: queries,
-            Denominator.DEFINED: self[defined_column(measure.column, weight)],
-            Denominator.RELEVANT: self["n_relevant"],
-            Denominator.SLOTS: slots,
-            Denominator.SHOWN: self[shown_column(k)],
-            Denominator.CLICKS: self[CLICKS.format(measure.column)],
-            Denominator.LABELS: self["n_scored_hits"],
-            Denominator.SCORED: self["n_scored"],
-        }[measure.metric.denominator]
+        if measure.metric.denominator is Denominator.SLOTS and measure.k != SHOWN:
+            return measure.k * self["n_queries"]
+        return self[_denominator_name(measure, population)]
 
     def of_measure(self, measure: Measure, *, undefined: float) -> Iterator[Series]:
         """The measure's series, one a population; an undefined value counts as `undefined`."""
@@ -88,6 +75,29 @@ class Sums:
         yield Series("n_queries", "", 0, some, n_defined, n_defined)
         yield Series("n_candidates", "", 0, everyone, self["n_candidates"], n_queries)
         yield Series("n_relevant", "", 0, everyone, self["n_relevant"], n_queries)
+
+
+def _denominator_name(measure: Measure, population: Population) -> str:
+    """The sum that the measure divides by."""
+    return {
+        Denominator.QUERIES: _queries_name(measure, population),
+        Denominator.DEFINED: defined_column(measure.column, measure.weight),
+        Denominator.RELEVANT: "n_relevant",
+        Denominator.SLOTS: "n_slots",
+        Denominator.SHOWN: shown_column(measure.k),
+        Denominator.CLICKS: CLICKS.format(measure.column),
+        Denominator.LABELS: "n_scored_hits",
+        Denominator.SCORED: "n_scored",
+    }[measure.metric.denominator]
+
+
+def _queries_name(measure: Measure, population: Population) -> str:
+    """The queries of the population, each by its weight."""
+    if population is Population.ALL:
+        return measure.weight or "n_queries"
+    if measure.counts_defined:
+        return defined_column(measure.counting.column, measure.weight)
+    return "n_with_relevant"
 
 
 @dataclass(frozen=True)

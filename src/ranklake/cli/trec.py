@@ -140,12 +140,14 @@ def _measured(
         judgments=spark.createDataFrame(judgments),
         model_version=_MODEL,
     )
-    rows = {
-        (row["metric"], row["variant"], row["k"], row["population"]): row["value"]
-        for row in found.metrics.to_pylist()
+    rows = found.metrics.to_pylist()
+    n = rows[0]["n_queries"]
+    values = {
+        (row["metric"], row["variant"], row["k"], row["population"]): row["value"] for row in rows
     }
-    everyone = {str(m): rows[m.metric.name, m.variant, m.k, _population(m, chosen)] for m in asked}
-    n = max(row["n_queries"] for row in found.metrics.to_pylist())
+    everyone = {
+        str(m): values[m.metric.name, m.variant, m.k, _population(m, chosen)] for m in asked
+    }
     if not per_query:
         return n, everyone, {}
     own = [m for m in asked if m.is_of_query]

@@ -52,7 +52,7 @@ class Measure:
     @property
     def is_derived(self) -> bool:
         """Whether its value is made of the sums of other measures, not of its own."""
-        return self.values.get("mean") == "of_means"
+        return self.options_of("mean") == "of_means"
 
     @property
     def is_of_query(self) -> bool:
@@ -63,7 +63,7 @@ class Measure:
     @property
     def weight(self) -> str:
         """The column that weighs the queries; empty: each counts alike."""
-        return {"weighted": "weight", "n": "n_candidates"}.get(self.values.get("average", ""), "")
+        return {"weighted": "weight", "n": "n_candidates"}.get(self.options_of("average"), "")
 
     @property
     def counts_defined(self) -> bool:

@@ -101,11 +101,6 @@ class Ranking:
             gains += [sum(self.gains[place] for place in block) / len(block)] * len(block)
         return replace(self, gains=tuple(gains))
 
-    def best_first(self) -> "Ranking":
-        """The order that sorts equal scores by gain."""
-        places = [p for block in self.blocks() for p in sorted(block, key=lambda p: -self.gains[p])]
-        return replace(self, gains=tuple(self.gains[place] for place in places))
-
     def probabilities(self) -> list[tuple[float, bool]]:
         """Each scored candidate's score, and whether it is relevant."""
         pairs = zip(self.scores, self.gains, strict=bool(self.scores))

@@ -6,6 +6,7 @@ The canonical one has the metric's name, options in order and without defaults, 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 
 from ranklake.errors import near_miss
 from ranklake.metrics.catalog import metric
@@ -58,6 +59,7 @@ def with_defaults(text: str, defaults: Mapping[str, str]) -> str:
     return str(_parsed(text, defaults)[0])
 
 
+@cache
 def of_series(metric_name: str, variant: str, k: int) -> Measure:
     """The measure of a row of metric_sums or metrics. Raises ValueError where it is a count."""
     named, _ = _parsed(f"{metric_name}({variant})" if variant else metric_name, {})

@@ -21,6 +21,7 @@ from ranklake.config import EvalConfig
 from ranklake.errors import ConfigError
 from ranklake.estimate import estimated
 from ranklake.pipeline.assembled import cleaned, frames_of
+from ranklake.pipeline.attempt import attempt, failures_recorded
 from ranklake.pipeline.checks import Unmatched, checks_of, refuse_duplicates, unmatched_of
 from ranklake.pipeline.frames import Frames
 from ranklake.pipeline.inputs import Day, day_of, slices_of
@@ -61,22 +62,11 @@ def evaluate(
     `sources` replaces the configured inputs. A configuration without a lake publishes nothing.
     Raises a RanklakeError; then the tables hold what they held, and runs has a FAILED row.
     """
-    run = Run(
-        day=day,
-        evaluation=config.evaluation,
-        config=config.model_dump_json(by_alias=True),
-        config_hash=configuration.config_hash(config),
-        spark_version=spark.version,
-        listener=listener,
-    )
+    run = attempt(spark, config, day, listener)
     if config.lake.is_given:
         check_tables(spark, config, lake_tables(config))
-    try:
+    with failures_recorded(spark, config, run):
         return _evaluated(spark, config, run, models=models, sources=sources, redefine=redefine)
-    except Exception as error:
-        if config.lake.is_given:
-            Publisher(spark, config, run).record_failure(error)
-        raise
 
 
 def _evaluated(

@@ -53,8 +53,10 @@ class Day:
     def n_labels(self) -> int:
         """Label events: an upper bound of the labelled queries."""
         tables = sum(self.count(name, "usable") for name in ("clicks", "conversions", "judgments"))
-        on_rows = ("labelled_clicked", "labelled_converted", "labelled_gain")
-        return tables + sum(self.count("impressions", finding) for finding in on_rows)
+        on_rows = sum(
+            self.count("impressions", f"labelled_{column}") for column in schemas.ROW_LABELS
+        )
+        return tables + on_rows
 
 
 def day_of(

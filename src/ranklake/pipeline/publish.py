@@ -19,12 +19,12 @@ from ranklake.together import together
 def lake_tables(config: EvalConfig) -> tuple[schemas.Table, ...]:
     """The tables of the evaluation; query_metrics has its slices and metrics as columns."""
     return tuple(
-        _query_metrics(config) if table is schemas.QUERY_METRICS else table
-        for table in schemas.LAKE
+        detail_table(config) if table is schemas.QUERY_METRICS else table for table in schemas.LAKE
     )
 
 
-def _query_metrics(config: EvalConfig) -> schemas.Table:
+def detail_table(config: EvalConfig) -> schemas.Table:
+    """query_metrics with the columns of the evaluation's slices and measures."""
     of_slices = [
         schemas.Column(name, "STRING", "a slice of the queries") for name in config.slices.columns
     ]
@@ -71,13 +71,13 @@ class Publisher:
         """
         named = self._spark.createDataFrame(values)
         rows = per_query.join(F.broadcast(named), on=["slice_id"], how="left")
-        table = _query_metrics(self._config)
+        table = detail_table(self._config)
         version = self._replace(table, rows.hint("rebalance", "model_version"))
         return self._committed(table, version).withColumn("n_retrieved", F.size("hit_ranks"))
 
     def clear_detail(self) -> None:
         """Empties the run's partitions of query_metrics: a run without detail leaves no old one."""
-        table = _query_metrics(self._config)
+        table = detail_table(self._config)
         rows = self._spark.createDataFrame(schemas.arrow_schema(table).empty_table())
         self._replace(table, rows)
 

@@ -1,6 +1,6 @@
 """New metrics, options and cut-offs for a day that is published: from its hits, without its log."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 
 import pyarrow as pa
@@ -14,7 +14,8 @@ from ranklake.complaints import data_errors
 from ranklake.config import EvalConfig
 from ranklake.errors import ConfigError
 from ranklake.estimate import estimated
-from ranklake.pipeline.publish import Publisher, check_tables, lake_tables
+from ranklake.pipeline.attempt import attempt, failures_recorded
+from ranklake.pipeline.publish import Publisher, detail_table
 from ranklake.pipeline.summed import bucket_sums_of, metric_sums_of
 from ranklake.run import Listener, Run, silent
 
@@ -27,28 +28,28 @@ def remeasure(
     """Publishes the day again with the measures of `config` beside those that it has.
 
     Yields, for each run that had published models of the day, their names and the number of rows
-    in metrics. quality stays as it was.
+    in metrics. quality stays as it was. The tables have to be there.
     Raises ConfigError, before anything is written, for a measure that needs the log, for other
     definitions than the published ones, and for a run that stored no hits.
     """
-    check_tables(spark, config, schemas.LAKE)
     published = read.published(spark, config.lake, day)
-    merged = [_merged(config, run) for run in published]
-    _refuse(zip(published, merged, strict=True), config)
+    stored = [EvalConfig.model_validate_json(source.config) for source in published]
+    merged = [_merged(config, of_run) for of_run in stored]
+    _refuse(
+        problem
+        for source, of_run, both in zip(published, stored, merged, strict=True)
+        for problem in _problems_of(source, of_run, both, config)
+    )
     for source, both in zip(published, merged, strict=True):
-        write.create_tables(spark, both.lake, lake_tables(both))  # the new measures' columns
+        write.create_tables(spark, both.lake, [detail_table(both)])  # the new measures' columns
         run = _run_of(spark, both, source, day, listener)
-        try:
+        with failures_recorded(spark, both, run):
             n_rows = _remeasured(spark, both, source, run)
-        except Exception as error:
-            Publisher(spark, both, run).record_failure(error)
-            raise
         yield ", ".join(source.models), n_rows
 
 
-def _merged(config: EvalConfig, source: read.Published) -> EvalConfig:
+def _merged(config: EvalConfig, stored: EvalConfig) -> EvalConfig:
     """The configuration with everything that the run had measured, too."""
-    stored = EvalConfig.model_validate_json(source.config)
     asked = dict.fromkeys(str(m) for m in (*config.asked, *stored.asked))
     return config.model_copy(
         update={
@@ -72,17 +73,16 @@ _OF_THE_RUN = (
 """What the log was read and ranked by: remeasuring changes nothing of it."""
 
 
-def _refuse(pairs: Iterator[tuple[read.Published, EvalConfig]], config: EvalConfig) -> None:
-    problems = [
-        problem for source, merged in pairs for problem in _problems_of(source, merged, config)
-    ]
-    if problems:
-        raise ConfigError(list(dict.fromkeys(problems)))
+def _refuse(problems: Iterable[str]) -> None:
+    distinct = list(dict.fromkeys(problems))
+    if distinct:
+        raise ConfigError(distinct)
 
 
-def _problems_of(source: read.Published, merged: EvalConfig, config: EvalConfig) -> Iterator[str]:
+def _problems_of(
+    source: read.Published, stored: EvalConfig, merged: EvalConfig, config: EvalConfig
+) -> Iterator[str]:
     """Why the run's hits do not suffice, or mean something else."""
-    stored = EvalConfig.model_validate_json(source.config)
     models = ", ".join(source.models)
     if stored.detail != "all" or stored.rules.duplicates == "keep":
         yield f"{models}: the run stored no hits of every query; evaluate the day again"
@@ -108,16 +108,9 @@ def _problems_of(source: read.Published, merged: EvalConfig, config: EvalConfig)
 def _run_of(
     spark: SparkSession, config: EvalConfig, source: read.Published, day: date, listener: Listener
 ) -> Run:
-    run = Run(
-        day=day,
-        evaluation=config.evaluation,
-        config=config.model_dump_json(by_alias=True),
-        config_hash=configuration.config_hash(config),
-        spark_version=spark.version,
-        listener=listener,
-        models=source.models,
-        inputs={**source.inputs, "remeasured": {"run_id": source.run_id}},
-    )
+    run = attempt(spark, config, day, listener)
+    run.models = source.models
+    run.inputs = {**source.inputs, "remeasured": {"run_id": source.run_id}}
     run.definitions = configuration.definitions(config, source.definitions["slices"])
     run.plan, run.plan_reason = _PLAN
     return run

@@ -29,19 +29,18 @@ def numbered(
     is_candidate = _takes_part(order)
     by_score = [is_candidate.desc(), F.col("score").desc_nulls_last()]
     best_first = per_query().orderBy(*by_score, *order.keys())
-    rank = F.row_number().over(best_first)
-    is_last = is_candidate & ~F.lead(is_candidate, 1, False).over(best_first)
+    rank = _rank(best_first, order)
+    is_last = ~F.lead(is_candidate, 1, False).over(best_first)
     if order.depth:
-        is_candidate = is_candidate & (rank <= order.depth)
-        is_last = is_candidate & (is_last | (rank == order.depth))
+        is_last = is_last | (rank == order.depth)
     rows = items.select(
         *(*QUERY_KEYS, "item_id", *gains),
         *[name for name in _kept_columns(needs) if name in items.columns],
-        F.when(is_candidate, rank).alias("rank"),
-        is_last.alias("is_last"),
+        rank.alias("rank"),
+        (rank.isNotNull() & is_last).alias("is_last"),
         *_of_query(items, best_first, is_cut=order.depth is not None),
         *_other_ranks(measures, order, by_score),
-        *(_ties(by_score, is_candidate, order) if Need.TIES in needs else []),
+        *(_ties(by_score, rank.isNotNull(), order) if Need.TIES in needs else []),
         *(_score_sums(best_first, is_candidate) if Need.SCORES in needs else []),
     )
     speaks = F.col("is_last") | F.col("item_id").isNull()
@@ -120,7 +119,7 @@ def _ties(by_score: Sequence[Column], within: Column, order: Order) -> list[Colu
 
 
 def _score_sums(best_first: WindowSpec, is_candidate: Column) -> list[Column]:
-    """What atoms.score_sums says of the query, on its last candidate."""
+    """What probabilities.score_sums says of the query, on its last candidate."""
     score = F.when(is_candidate, F.col("score"))
     return [
         column.over(_up_to_here(best_first)).alias(n) for n, column in score_sums(score).items()

@@ -1,0 +1,34 @@
+"""One attempt at a day, be it evaluated or measured again: how it begins, and how it fails."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+
+from pyspark.sql import SparkSession
+
+from ranklake.config import EvalConfig, config_hash
+from ranklake.pipeline.publish import Publisher
+from ranklake.run import Listener, Run
+
+
+def attempt(spark: SparkSession, config: EvalConfig, day: date, listener: Listener) -> Run:
+    """A new run, of which only the day and the configuration are known."""
+    return Run(
+        day=day,
+        evaluation=config.evaluation,
+        config=config.model_dump_json(by_alias=True),
+        config_hash=config_hash(config),
+        spark_version=spark.version,
+        listener=listener,
+    )
+
+
+@contextmanager
+def failures_recorded(spark: SparkSession, config: EvalConfig, run: Run) -> Iterator[None]:
+    """Whatever fails inside leaves a FAILED row in the lake, if there is one, and is raised."""
+    try:
+        yield
+    except Exception as error:
+        if config.lake.is_given:
+            Publisher(spark, config, run).record_failure(error)
+        raise
