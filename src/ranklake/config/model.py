@@ -183,6 +183,7 @@ class EvalConfig(BaseModel):
     allow_empty_labels: bool = False
     unknown_users: tuple[str, ...] = ()
     max_query_span_minutes: Annotated[int, Field(ge=0, le=720)] = 30
+    max_candidates_per_query: Annotated[int, Field(ge=100)] = 100_000
     lake: Lake = Lake()
     slices: Slices = Slices()
     models: dict[str, str] = {}

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from ranklake import clean, count, label, rank
 from ranklake.aggregate import slices
 from ranklake.config import EvalConfig
+from ranklake.metrics import Need
 from ranklake.pipeline import frames
 from ranklake.pipeline.frames import Frames, union
 from ranklake.pipeline.inputs import Day
@@ -32,6 +33,7 @@ def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
     ]
     labels = _labels(rows, impressions, config)
     models = [*day.models]
+    with_judged = _with_judged(labels, rows, day, config)
     events: Rows = {name: rows[name] for name in ("clicks", "conversions") if name in rows}
     return Frames(
         base=base.select(*_present(base, "query_hash", "query_id", *OF_QUERY)),
@@ -40,7 +42,10 @@ def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
         listed_models=[*(day.served if judged else ()), *day.scored],
         impressions=impressions,
         events=events,
-        labels=label.for_models(_with_judged(labels, rows, day, config), models=models),
+        labels=label.for_models(with_judged, models=models),
+        hit=label.hit_queries(
+            with_judged if Need.JUDGED in config.needs else labels, names=config.labels
+        ),
         hashes=label.labelled_hashes(labels),
         has_few_labels=day.n_labels <= frames.MAX_BROADCAST_LABELS,
         config=config,

@@ -14,20 +14,21 @@ from ranklake.rank.order import per_query
 def ranked(
     numbered: DataFrame, *, labels: Sequence[tuple[str, str]], measures: Sequence[Measure]
 ) -> DataFrame:
-    """The hits: one row per (model, query, label, relevant item), and one for the query itself.
+    """The hits: one row per (model, query, label, relevant item).
 
-    gain          double  above 0 for a relevant item; 0 on a row that speaks for the query only
+    gain          double  above 0 for a relevant item; 0 on a row that stays for another reason
     hits_so_far   int     relevant candidates at this rank or above
     ideal_rank    int     1 is the highest gain; null for a further copy of an item
     n_relevant    int     relevant items of the query
     and the same under other names for the measures that read the hits in another way; the other
     columns are as `numbered`. `labels` pairs each label with its column of gains.
     """
-    speaks = F.col("n_candidates").isNotNull() | F.col("item_id").isNull()
+    is_kept = F.col("gain") > 0
     if "is_judged" in numbered.columns:
-        speaks = speaks | F.coalesce("is_judged", F.lit(False))
-    hits = _by_label(numbered, labels).where((F.col("gain") > 0) | speaks)
-    return hits.transform(read_as, measures=measures)
+        is_kept = is_kept | F.coalesce("is_judged", F.lit(False))
+    if "n_rows" in numbered.columns:
+        is_kept = is_kept | (F.col("n_rows") > 1)
+    return _by_label(numbered, labels).where(is_kept).transform(read_as, measures=measures)
 
 
 def read_as(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
@@ -79,10 +80,13 @@ def _by_gain(gain: Column, *before: Column) -> WindowSpec:
 
 def _by_label(numbered: DataFrame, labels: Sequence[tuple[str, str]]) -> DataFrame:
     """One row per row of `numbered` and label, with the gain of that label alone."""
+    others = [c for c in numbered.columns if c not in [gain for _, gain in labels]]
+    if len(labels) == 1:
+        ((name, gain),) = labels
+        return numbered.select(*others, F.lit(name).alias("label"), F.col(gain).alias("gain"))
     gains = [
         F.struct(F.lit(name).alias("label"), F.col(gain).alias("gain")) for name, gain in labels
     ]
-    others = [c for c in numbered.columns if c not in [gain for _, gain in labels]]
     return numbered.withColumn("each", F.explode(F.array(*gains))).select(
         *others, "each.label", "each.gain"
     )
