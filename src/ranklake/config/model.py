@@ -29,6 +29,7 @@ from ranklake.config.values import (
 )
 from ranklake.metrics import (
     DEFAULTS,
+    JUDGMENT,
     SHOWN,
     Measure,
     Need,
@@ -218,6 +219,12 @@ class EvalConfig(BaseModel):
     def ranks_every_query(self) -> bool:
         """Whether something depends on the order of queries without a relevant item too."""
         return Need.JUDGED in self.needs or self.rules.unjudged == "drop"
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether relevant items of some label can have different gains."""
+        worths = [[k for k, w in self.gains_of(label).items() if w] for label in self.labels]
+        return any(JUDGMENT in kinds or len(kinds) > 1 for kinds in worths)
 
     @property
     def values_every_query(self) -> bool:

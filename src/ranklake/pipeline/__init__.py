@@ -139,7 +139,7 @@ def _defined(
 ) -> tuple[schemas.SliceLists, Dictionary]:
     """The slices of the run, now that what its numbers mean is known and agrees with the lake."""
     recorded = read.recorded_definitions(spark, config.lake) if config.lake.is_given else {}
-    asking = cleaned(day.rows[day.base], config)
+    asking = cleaned(day.base, day, config)
     slice_lists, dictionary = slices_of(asking, config, recorded.get("slices", {}))
     run.definitions = configuration.definitions(config, slice_lists)
     changed = [] if redefine else configuration.redefinitions(recorded, run.definitions)

@@ -1,7 +1,7 @@
 """The day's rows → Frames: cleaned, hashed, identified, each with the columns that it needs."""
 
-from collections.abc import Mapping
-from functools import reduce
+from collections.abc import Collection, Mapping
+from functools import partial, reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -20,7 +20,7 @@ Rows = Mapping[str, DataFrame]
 
 def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
     """The day's frames."""
-    rows = {name: cleaned(frame, config) for name, frame in day.rows.items()}
+    rows = {name: cleaned(name, day, config) for name in day.rows}
     base = _identified(_asking(rows, day, config), config, slice_lists)
     impressions = count.hashed(rows["impressions"]) if "impressions" in rows else None
     judged = day.base == "judgments"
@@ -52,11 +52,15 @@ def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
     )
 
 
-def cleaned(rows: DataFrame, config: EvalConfig) -> DataFrame:
-    """The rows that count, as the rules of the evaluation say."""
+def cleaned(name: str, day: Day, config: EvalConfig) -> DataFrame:
+    """The input's rows that count, as the rules of the evaluation say."""
     rules = config.rules
-    scores = clean.Scores(rules.nan_scores, rules.null_scores, rules.score_type == "float")
-    return clean.cleaned(rows, unknown_users=config.unknown_users, scores=scores)
+    return clean.cleaned(
+        day.rows[name],
+        unknown_users=config.unknown_users,
+        scores=clean.Scores(rules.nan_scores, rules.null_scores, rules.score_type == "float"),
+        is_found=partial(day.has, name),
+    )
 
 
 def _asking(rows: Rows, day: Day, config: EvalConfig) -> DataFrame:
@@ -73,13 +77,14 @@ def _asking(rows: Rows, day: Day, config: EvalConfig) -> DataFrame:
 def _served(rows: DataFrame | None, day: Day, config: EvalConfig) -> DataFrame | None:
     if "served" not in config.candidates or rows is None:
         return None
-    return _of_models(rows, day.served).transform(_ordered, config=config)
+    ours = _of_models(rows, day.served, audited=day.audits["impressions"])
+    return ours.transform(_ordered, config=config)
 
 
 def _scored(rows: Rows, day: Day, config: EvalConfig) -> DataFrame | None:
     if "scored" not in config.candidates:
         return None
-    return _of_models(count.hashed(rows["scores"]), day.scored)
+    return _of_models(count.hashed(rows["scores"]), day.scored, audited=day.audits["scores"])
 
 
 def _ordered(candidates: DataFrame, *, config: EvalConfig) -> DataFrame:
@@ -117,16 +122,21 @@ def _with_judged(labels: DataFrame, rows: Rows, day: Day, config: EvalConfig) ->
     return union([labels, label.judged_items(count.hashed(judged))])
 
 
-def _of_models(rows: DataFrame, models: Mapping[str, str]) -> DataFrame:
-    """The rows of the models, under their published names."""
+def _of_models(
+    rows: DataFrame, models: Mapping[str, str], *, audited: Collection[str | None]
+) -> DataFrame:
+    """The rows of the models, under their published names; `audited` are those of the input."""
     raw = F.col("model_version")
+    if len(models) == 1 == len(audited):
+        return rows.withColumn("model_version", F.lit(next(iter(models))))
     published = reduce(
         lambda chosen, pair: F.when(raw == pair[1], F.lit(pair[0])).otherwise(chosen),
         [(name, original) for name, original in models.items() if name != original],
         raw,
     )
-    kept = rows.where(raw.isin(list(models.values())))
-    return kept.withColumn("model_version", published)
+    if {*audited} != {*models.values()}:
+        rows = rows.where(raw.isin(list(models.values())))
+    return rows.withColumn("model_version", published)
 
 
 def _labels(

@@ -168,7 +168,12 @@ class Frames:
                 measures=measures,
                 is_unique=self.config.unique_key,
             )
-            .transform(rank.ranked, labels=[*zip(names, gains, strict=True)], measures=measures)
+            .transform(
+                rank.ranked,
+                labels=[*zip(names, gains, strict=True)],
+                measures=measures,
+                is_graded=self.config.is_graded,
+            )
             .transform(measure.of_queries, queries=self.queries())
             .transform(measure.measured, measures=measures)
         )
