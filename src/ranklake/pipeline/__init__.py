@@ -112,11 +112,13 @@ def _summed(
 ) -> tuple[pa.Table, Unmatched]:
     """The bucket sums, and what stands in one input and not in another."""
 
+    is_stored = publisher is not None and config.detail == "all"
+
     def measure_and_sum() -> tuple[pa.Table, Unmatched]:
         queries, measured = _measured(frames, config, dictionary, publisher)
         sums, unmatched = together(
             partial(bucket_sums_of, queries, measured, config, dictionary),
-            partial(unmatched_of, day, frames, queries),
+            partial(unmatched_of, day, frames, queries if is_stored else None),
         )
         return sums, unmatched
 

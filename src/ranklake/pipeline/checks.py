@@ -27,8 +27,11 @@ class Unmatched(NamedTuple):
     unlabelled: Mapping[str, Row]
 
 
-def unmatched_of(day: Day, frames: Frames, queries: DataFrame) -> Unmatched:
-    """What the day's inputs have that matches nothing: a small job or two."""
+def unmatched_of(day: Day, frames: Frames, queries: DataFrame | None) -> Unmatched:
+    """What the day's inputs have that matches nothing: a small job or two.
+
+    `queries` are those of the log where a table has them; None: the log itself is looked at.
+    """
     return Unmatched(_orphans(day, frames, queries), _unlabelled(frames))
 
 
@@ -159,7 +162,7 @@ def _without_models(day: Day) -> list[str]:
     ]
 
 
-def _orphans(day: Day, frames: Frames, queries: DataFrame) -> list[dict[str, Any]]:
+def _orphans(day: Day, frames: Frames, queries: DataFrame | None) -> list[dict[str, Any]]:
     """Events of queries (or deliveries) that are not in the day's log.
 
     Known only where the run has every model of the log, and the events say which day is theirs.
@@ -178,10 +181,14 @@ def _orphans(day: Day, frames: Frames, queries: DataFrame) -> list[dict[str, Any
     ]
 
 
-def _unmatched(name: str, events: DataFrame, frames: Frames, queries: DataFrame) -> DataFrame:
+def _unmatched(
+    name: str, events: DataFrame, frames: Frames, queries: DataFrame | None
+) -> DataFrame:
     """One row per event without a query (or delivery) in the log: the input's name."""
     key = "query_id" if "query_id" in events.columns else "impression_id"
-    deliveries = frames.impressions
-    log = queries if key == "query_id" or deliveries is None else deliveries
+    if key == "impression_id" and frames.impressions is not None:
+        log = frames.impressions
+    else:
+        log = frames.asked_among(events) if queries is None else queries
     orphans = events.join(log.select(key), on=[key], how="left_anti")
     return orphans.select(F.lit(name).alias("name"))

@@ -135,6 +135,14 @@ class Frames:
         joined = queries.select(*QUERY_KEYS, *others).join(judged, on=[*QUERY_KEYS], how="left")
         return joined.withColumn("n_candidates", F.coalesce("n_candidates", F.lit(0)))
 
+    def asked_among(self, events: DataFrame) -> DataFrame:
+        """One row per query of the log that the events name: its query_id."""
+        named = events.select("query_id").transform(count.hashed).select("query_hash").distinct()
+        rows = self.base.select("query_hash", "query_id")
+        if self.has_few_labels:
+            rows = rows.join(F.broadcast(named), on=["query_hash"], how="left_semi")
+        return rows.select("query_id").distinct()
+
     def _items(self) -> DataFrame:
         """One row per (model, query to rank, item)."""
         early = self.is_pruned and self.has_few_labels
