@@ -25,7 +25,8 @@ SETTINGS = {
 """What makes a session run on Comet, besides its JAR and an amount of off-heap memory."""
 
 _NEEDED = (
-    *((key, "", SETTINGS[key]) for key in ("spark.plugins", "spark.shuffle.manager")),
+    ("spark.plugins", "", SETTINGS["spark.plugins"]),
+    ("spark.shuffle.manager", "sort", SETTINGS["spark.shuffle.manager"]),
     ("spark.memory.offHeap.enabled", "false", "true"),
     ("spark.comet.enabled", "true", "true"),
     ("spark.comet.exec.enabled", "true", "true"),

@@ -99,7 +99,7 @@ def _comet(jar: Path) -> dict[str, str]:
     heap, off_heap = heap_and_off_heap(driver_memory())
     return {
         **SETTINGS,
-        # The shuffle manager is made before Spark loads the JARs of spark.jars.
+        # There _is_loadable finds it again, when a second session is built in the process.
         "spark.driver.extraClassPath": str(jar),
         "spark.driver.memory": heap,
         "spark.memory.offHeap.size": off_heap,
