@@ -17,7 +17,7 @@ BUILDS = ("4.1",)
 SETTINGS = {
     "spark.plugins": "org.apache.spark.CometPlugin",
     # Without it Comet executes nothing, and nothing fails.
-    "spark.shuffle.manager": ("org.apache.spark.sql.comet.execution.shuffle.CometShuffleManager"),
+    "spark.shuffle.manager": "org.apache.spark.sql.comet.execution.shuffle.CometShuffleManager",
     "spark.memory.offHeap.enabled": "true",
     # Delta's files are read by Spark: their batches have to be handed over.
     "spark.comet.convert.parquet.enabled": "true",

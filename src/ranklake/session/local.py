@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from ranklake.engine import SETTINGS, Engine, warn_of_fallback
@@ -108,6 +107,8 @@ def _comet(jar: Path) -> dict[str, str]:
 
 def _is_loadable(jar: Path) -> bool:
     """Whether the JVM can have the file on its class path: one that runs already keeps its own."""
+    from pyspark import SparkContext  # the client of Spark Connect has none
+
     gateway = SparkContext._gateway
     return gateway is None or str(jar) in gateway.jvm.System.getProperty("java.class.path")
 
