@@ -165,6 +165,7 @@ class EvalConfig(BaseModel):
     model_config = STRICT
 
     evaluation: Name = "default"
+    engine: Literal["jvm", "comet"] = "jvm"
     zone: Zone = "UTC"
     candidates: DistinctSome[Literal["served", "scored"]] = ("served",)
     rank_by: Literal["score", "position"] = "score"

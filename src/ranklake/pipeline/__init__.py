@@ -26,6 +26,7 @@ from ranklake.pipeline.checks import Unmatched, checks_of, refuse_duplicates, un
 from ranklake.pipeline.frames import Frames
 from ranklake.pipeline.inputs import Day, day_of, slices_of
 from ranklake.pipeline.needs import check_needs
+from ranklake.pipeline.planned import engine_lines
 from ranklake.pipeline.publish import Publisher, check_tables, lake_tables
 from ranklake.pipeline.summed import bucket_sums_of, metric_sums_of
 from ranklake.run import Listener, Run, silent
@@ -167,6 +168,8 @@ def checked(spark: SparkSession, config: EvalConfig, days: Sequence[date]) -> It
         found = day_of(sources, config, day)
         rows = ", ".join(f"{found.count(name, 'usable'):,} usable {name}" for name in found.audits)
         yield f"{day}: ok (models {', '.join(found.models)}; {rows})"
+        if config.engine == "comet":
+            yield from (f"{day}: {line}" for line in engine_lines(spark, config, found))
 
 
 def _described(sources: Mapping[str, read.Source], day: Day) -> dict[str, Any]:
