@@ -1,6 +1,6 @@
 """What the run found on its way → the rows of the table quality."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from ranklake.config import EvalConfig
 from ranklake.errors import ContractError
 from ranklake.pipeline.frames import Frames
 from ranklake.pipeline.inputs import Day
+from ranklake.pipeline.too_large import TooLarge, too_large_of
 from ranklake.schemas import QUERY
 
 
@@ -42,33 +43,50 @@ def checks_of(
 
     Findings of an input without models stand with every model of the run.
     """
-    orphans, unlabelled = unmatched
+    sums = {model: quality.Sums.of(bucket_sums, model=model) for model in day.models}
+    usable = {
+        model: _usable(_counts(model, day), unmatched.unlabelled.get(model), config)
+        for model in day.models
+    }
+    unaccounted = {
+        model: None if n is None else n - int(sums[model].total("n_candidates"))
+        for model, n in usable.items()
+    }
+    left_out = too_large_of(frames, unaccounted, config)
     rows: list[dict[str, Any]] = []
-    for model, raw in day.models.items():
-        name = "impressions" if model in day.served else "scores"
-        counts = day.audits[name][raw]
-        sums = quality.Sums.of(bucket_sums, model=model)
-        is_log = frames.served is not None and model in day.served
-        usable = _usable(counts, unlabelled.get(model), config)
-        found = [
-            *quality.of_input(name, counts),
-            *quality.of_queries(sums, labels=config.labels, ks=config.ks, usable_rows=usable),
-            *([] if is_log else [_of_unlabelled(unlabelled.get(model), counts["usable"])]),
-            *(
-                quality.of_ties(sums, labels=config.labels, ks=config.ks)
-                if config.tie_diagnostics
-                else ()
-            ),
-            *(
-                row
-                for other in _without_models(day)
-                for row in quality.of_input(other, day.audits[other][None])
-            ),
-            *orphans,
-        ]
+    for model in day.models:
+        of_model = left_out.get(model, TooLarge())
+        candidates = quality.Candidates(usable[model], of_model.n_candidates, of_model.n_queries)
+        found = _checks_of_model(model, day, frames, unmatched, sums[model], candidates, config)
         rows += [{"model_version": model, **row} for row in found]
     _refuse(rows, config)
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
+
+
+def _checks_of_model(
+    model: str,
+    day: Day,
+    frames: Frames,
+    unmatched: Unmatched,
+    sums: quality.Sums,
+    candidates: quality.Candidates,
+    config: EvalConfig,
+) -> Iterator[Mapping[str, Any]]:
+    name = "impressions" if model in day.served else "scores"
+    counts = _counts(model, day)
+    yield from quality.of_input(name, counts)
+    yield from quality.of_queries(sums, labels=config.labels, ks=config.ks, candidates=candidates)
+    if frames.served is None or model not in day.served:
+        yield _of_unlabelled(unmatched.unlabelled.get(model), counts["usable"])
+    if config.tie_diagnostics:
+        yield from quality.of_ties(sums, labels=config.labels, ks=config.ks)
+    for other in _without_models(day):
+        yield from quality.of_input(other, day.audits[other][None])
+    yield from unmatched.orphans
+
+
+def _counts(model: str, day: Day) -> Mapping[str, int]:
+    return day.audits["impressions" if model in day.served else "scores"][day.models[model]]
 
 
 def _usable(counts: Mapping[str, int], unlabelled: Row | None, config: EvalConfig) -> int | None:
