@@ -66,7 +66,7 @@ def settings(jars: Sequence[Path], warehouse: Path, *, comet: Path | None = None
         **_delta(),
         **(_comet(comet) if comet else {"spark.driver.memory": driver_memory()}),
         **_quiet(),
-        # Spark would look for the caller's line at every column: a third of a small run.
+        # Spark would look for the caller's line at every column, of which there are hundreds.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Nothing is left behind in the working directory.
         "spark.sql.catalogImplementation": "in-memory",
