@@ -68,6 +68,7 @@ def settings(jars: Sequence[Path], warehouse: Path, *, comet: Path | None = None
         **_quiet(),
         # Spark would look for the caller's line at every column, of which there are hundreds.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.sql.dataFrameQueryContext.enabled": "false",
         # Nothing is left behind in the working directory.
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(warehouse),
