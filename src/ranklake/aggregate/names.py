@@ -3,6 +3,8 @@
 from ranklake.metrics import SHOWN
 
 FINGERPRINT = "fingerprint"
+REPEATED = "n_repeated"
+"""Queries with an item that stands more than once, where that is looked at."""
 LARGEST = "largest_query"
 """The most candidates that a query has: no sum, but a maximum."""
 

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from ranklake.aggregate.names import (
     FINGERPRINT,
     LARGEST,
+    REPEATED,
     defined_column,
     short_column,
     shown_column,
@@ -57,6 +58,7 @@ def value_sums(measured: DataFrame, *, measures: Sequence[Measure]) -> DataFrame
         F.count_if(F.col("n_relevant") > 0).cast("double").alias("n_with_relevant"),
         _sum("n_relevant"),
         _sum("n_retrieved"),
+        *([_sum(REPEATED, F.col("n_rows") > 1)] if "n_rows" in measured.columns else []),
         *([_sum("n_scored_hits")] if "n_scored_hits" in measured.columns else []),
         *[_sum(name, value) for name, value in sums.items()],
     )

@@ -22,7 +22,8 @@ from ranklake.errors import ConfigError
 from ranklake.estimate import estimated
 from ranklake.pipeline.assembled import cleaned, frames_of
 from ranklake.pipeline.attempt import attempt, failures_recorded
-from ranklake.pipeline.checks import Unmatched, checks_of, refuse_duplicates, unmatched_of
+from ranklake.pipeline.checks import Unmatched, checks_of, unmatched_of
+from ranklake.pipeline.duplicates import refuse_broken_promise, refuse_duplicates
 from ranklake.pipeline.frames import Frames
 from ranklake.pipeline.inputs import Day, day_of, slices_of
 from ranklake.pipeline.needs import check_needs
@@ -92,6 +93,7 @@ def _evaluated(
     publisher = Publisher(spark, config, run) if config.lake.is_given else None
     with run.stage("label, rank, measure", day.n_rows), data_errors("inputs"):
         bucket_sums, unmatched = _summed(day, frames, config, dictionary, publisher)
+    refuse_broken_promise(bucket_sums, frames)
     with run.stage("aggregate, estimate"):
         served = frames.served_models(day.served)
         metric_sums = metric_sums_of(bucket_sums, config, run, served=served)
@@ -132,8 +134,7 @@ def _summed(
 def _framed(day: Day, config: EvalConfig, slice_lists: schemas.SliceLists) -> Frames:
     frames = frames_of(day, config, slice_lists)
     if config.rules.duplicates == "error":
-        with data_errors("inputs"):
-            refuse_duplicates(frames)
+        refuse_duplicates(frames)
     return frames
 
 
@@ -196,11 +197,7 @@ def _measured(
         if publisher:
             publisher.clear_detail()
         return _computed_twice(frames, config, has_value)
-    rows = (
-        frames.per_query(measures)
-        if config.detail == "all"
-        else frames.measured(measures).where(F.col("n_relevant") > 0)
-    )
+    rows = frames.per_query(measures) if config.detail == "all" else frames.relevant(measures)
     detail = publisher.detail(rows, dictionary.values).transform(
         identified, slices=config.slices.columns
     )

@@ -142,24 +142,6 @@ def _refuse(rows: Sequence[Mapping[str, Any]], config: EvalConfig) -> None:
         raise ContractError(problems)
 
 
-def refuse_duplicates(frames: Frames) -> None:
-    """Raises ContractError with examples where a model lists an item twice for a query."""
-    keys = ["model_version", "query_id", "item_id"]
-    candidates = [rows.select(*keys) for rows in (frames.served, frames.listed) if rows is not None]
-    counts = reduce(DataFrame.unionByName, candidates).groupBy(*keys).count()
-    found = counts.where(F.col("count") > 1).orderBy(*keys).limit(MAX_EXAMPLES).collect()
-    if found:
-        raise ContractError(
-            [
-                f"{row['model_version']}: item {row['item_id']!r} stands {row['count']} times for"
-                f" query {row['query_id']!r}, expected once (rules.duplicates = 'error')"
-                for row in found
-            ]
-        )
-
-
-MAX_EXAMPLES = 10
-
 _SCHEMA = pa.schema(
     [
         ("model_version", pa.string()),

@@ -167,7 +167,7 @@ class Frames:
         """One row per (model, query, label) that has a hit, as measure.measured."""
         names = self.config.labels
         gains = [label.gain_column(name) for name in names]
-        measured = (
+        return (
             self._items()
             .transform(
                 rank.numbered,
@@ -185,16 +185,22 @@ class Frames:
             .transform(measure.of_queries, queries=self.queries())
             .transform(measure.measured, measures=measures)
         )
-        return (
-            measured.transform(measure.without_duplicates) if self.config.unique_key else measured
-        )
+
+    def relevant(self, measures: Sequence[Measure]) -> DataFrame:
+        """The rows of `measured` that have a relevant item; a broken unique_key fails the job."""
+        return self._kept_promise(self.measured(measures)).where(F.col("n_relevant") > 0)
 
     def per_query(self, measures: Sequence[Measure]) -> DataFrame:
         """One row per (model, query, label) of all queries: ranked where a label reaches them."""
         others = self.queries().transform(
             measure.without_hits, hit=self.hit, labels=self.config.labels, measures=measures
         )
-        return self.measured(measures).unionByName(others, allowMissingColumns=True)
+        measured = self._kept_promise(self.measured(measures))
+        return measured.unionByName(others, allowMissingColumns=True)
+
+    def _kept_promise(self, measured: DataFrame) -> DataFrame:
+        is_promised = self.config.unique_key
+        return measured.transform(measure.without_duplicates) if is_promised else measured
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:
