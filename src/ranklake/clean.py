@@ -8,7 +8,7 @@ from types import MappingProxyType
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ranklake.schemas import IS_WANTED, ITEM, ROW_LABELS
+from ranklake.schemas import IS_CANDIDATE, IS_WANTED, ITEM, ROW_LABELS
 
 
 def audited(
@@ -22,11 +22,18 @@ def audited(
 
     n_rows counts every row; left_out those that `where` leaves out; every other count is of the
     rest. usable are those that cleaned keeps; the dirt overlaps where a row has two kinds of it.
+    Of nested input, empty are the queries without any candidate, null_candidate the nulls among
+    candidates: each counts as a row, and has no other dirt.
     """
     has = set(rows.columns)
     wanted = F.col(IS_WANTED)
-    findings = {
-        "left_out": ~wanted,
+    findings = {"left_out": ~wanted}
+    if IS_CANDIDATE in has:
+        is_candidate = F.col(IS_CANDIDATE)
+        findings["empty"] = wanted & is_candidate.isNull()
+        findings["null_candidate"] = wanted & ~is_candidate
+        wanted = wanted & F.coalesce(is_candidate, F.lit(False))
+    findings |= {
         **{f"no_{key}": wanted & _is_empty(key) for key in ITEM if key in has},
         "usable": wanted & _is_usable(has),
     }
@@ -79,7 +86,9 @@ def cleaned(
     empty = [key for key in ITEM if key in rows.columns and is_found(f"no_{key}")]
     if empty or is_found("left_out"):
         rows = rows.where(F.col(IS_WANTED) & _is_usable(empty))
-    kept = rows.drop(IS_WANTED)
+    if IS_CANDIDATE in rows.columns and (is_found("empty") or is_found("null_candidate")):
+        rows = rows.where(IS_CANDIDATE)
+    kept = rows.drop(IS_WANTED, IS_CANDIDATE)
     changes = {}
     if "score" in kept.columns:
         rule = scores or Scores()
