@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -41,7 +42,7 @@ def once_each(queries: Sequence[Query]) -> list[Query]:
     """The queries with the first row of each item alone."""
     found = []
     for q in queries:
-        rows = {item: score for item, score in reversed(q.rows)}
+        rows = dict(reversed(q.rows))
         found.append(Query(q.query_id, q.model, [*rows.items()], q.gains, None, None))
     return found
 
@@ -197,9 +198,7 @@ def frames(
     where: str | None = None,
     **options: Any,
 ) -> Frames:
-    config = of_values(
-        {"ks": [1, 10], "unique_key": True, "metrics": ["recall", "ndcg"], **options}
-    )
+    config = of_values({**ONE_ROW, **options})
     return frames_of(day_of(sources(spark, rows, where=where), config, DAY), config, {})
 
 
@@ -216,6 +215,7 @@ def sources(
     }
 
 
+ONE_ROW = {"ks": [1, 10], "unique_key": True, "metrics": ["recall", "ndcg"]}
 TWO_ADS = [{"ad_id": "a", "bid": 2.0}, {"ad_id": "b", "bid": 1.0}]
 
 
@@ -231,17 +231,37 @@ def above_broadcasts(text: str) -> str:
     return "\n".join(kept)
 
 
-def test_candidates_are_ranked_without_a_shuffle_or_a_window(spark: SparkSession) -> None:
-    found = frames(spark, [{"request_id": "q1", "ads": TWO_ADS}])
+def test_candidates_are_ranked_without_a_shuffle_or_a_window(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    request = {"request_id": "q1", "ads": TWO_ADS, "event_date": DAY, "model_version": "v1"}
+    nested_frame(spark, [request]).write.parquet(str(tmp_path / "requests"))
+    clicked = pa.table({"query_id": ["q1"], "item_id": ["b"], "event_date": [DAY]})
+    spark.createDataFrame(clicked).write.parquet(str(tmp_path / "clicks"))
+    given = {name: {"format": "parquet", "path": str(tmp_path / name)} for name in ("clicks",)}
+    given["impressions"] = {
+        **{"format": "parquet", "path": str(tmp_path / "requests")},
+        **{"candidates": "ads", "columns": COLUMNS, "where": "device is null"},
+    }
+    config = of_values({**ONE_ROW, "labels": ["click"], "inputs": given})
+    opened = read.opened(spark, config.inputs.given())
+    found = frames_of(day_of(opened, config, DAY), config, {})
     assert found.plan[0] == "nested"
-    text = plan(found.measured(found.config.per_query))
+    text = plan(found.measured(config.per_query))
     assert not [word for word in NEVER if word in text]
     log = above_broadcasts(text)
-    assert re.findall(r"\b(?:Exchange|Window|Sort)\b", log[log.index("posexplode") :]) == []
-    assert len(re.findall(r"\bExchange\b", log)) == 1
-    assert len(re.findall(r"\bWindow\b", log)) == 1  # over the measured queries
-    assert "Exchange" not in plan(found.queries())
-    assert "transform" not in plan(found.queries())  # the array's length is enough
+    exchanges = [n for n, line in enumerate(log.split("\n")) if " Exchange " in line]
+    ranking = [n for n, line in enumerate(log.split("\n")) if "sort_array(candidates" in line]
+    others = [n for n, line in enumerate(log.split("\n")) if re.search(r"\b(Window|Sort) \[", line)]
+    assert len(exchanges) == 1  # of hits
+    assert exchanges < ranking  # it is printed above what it shuffles
+    assert max(others) < min(exchanges)  # over the measured queries
+    joins = [n for n, line in enumerate(log.split("\n")) if "LeftSemi" in line]
+    scored = [n for n, line in enumerate(log.split("\n")) if "transform(" in line]
+    assert max(scored) < min(joins)  # arrays of queries without a label are not touched
+    counts = plan(found.queries())
+    assert "Exchange" not in counts
+    assert "transform" not in counts  # the array's length is enough
 
 
 @pytest.mark.parametrize(

@@ -99,9 +99,7 @@ def day_of(
         scored={name: raw for name, raw in scored.items() if name in wanted},
         every_model=len(wanted) == len({**served, **scored}),
         base="judgments" if "judgments" in rows and judges(config) else "impressions",
-        is_nested=schemas.IS_CANDIDATE in rows["impressions"].columns
-        if "impressions" in rows
-        else False,
+        is_nested="impressions" in rows and schemas.IS_CANDIDATE in rows["impressions"].columns,
         in_rows=_in_rows(sources, day),
     )
     _refuse_empty_labels(found, sources, config, day)

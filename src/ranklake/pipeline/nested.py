@@ -61,7 +61,7 @@ def cleaned(in_rows: DataFrame, day: Day, config: EvalConfig) -> DataFrame:
     elements, n = F.col("candidates"), F.col("n_elements")
     if any(map(is_found, ("left_out", "null_candidate", "no_item_id"))):
         elements = F.filter(elements, lambda one: one[IS_WANTED] & (one["item_id"] != ""))
-        n = F.size(F.coalesce(elements, F.array().cast(in_rows.schema["candidates"].dataType)))
+        n = F.greatest(F.coalesce(F.size(elements), F.lit(0)), F.lit(0))  # of null it may be -1
     by_position = config.rank_by == "position"
     scored = F.transform(
         elements,
