@@ -26,13 +26,7 @@ def audited(
     candidates: each counts as a row, and has no other dirt.
     """
     has = set(rows.columns)
-    wanted = F.col(IS_WANTED)
-    findings = {"left_out": ~wanted}
-    if IS_CANDIDATE in has:
-        is_candidate = F.col(IS_CANDIDATE)
-        findings["empty"] = wanted & is_candidate.isNull()
-        findings["null_candidate"] = wanted & ~is_candidate
-        wanted = wanted & F.coalesce(is_candidate, F.lit(False))
+    wanted, findings = _wanted(has)
     findings |= {
         **{f"no_{key}": wanted & _is_empty(key) for key in ITEM if key in has},
         "usable": wanted & _is_usable(has),
@@ -46,18 +40,38 @@ def audited(
         findings["null_position"] = wanted & F.col("position").isNull()
     if "user_id" in has:
         findings["unknown_user"] = wanted & _is_unknown_user(unknown_users)
-    for column in has.intersection(_OF_QUERY):
-        findings[f"bad_{column}"] = wanted & F.col(column).isNotNull() & ~_OF_QUERY[column]()
-    for column in has.intersection(ROW_LABELS):
-        if column == "gain":
-            findings["negative_gain"] = wanted & _is_finite(column) & (F.col(column) < 0)
-        findings[f"bad_{column}"] = wanted & F.col(column).isNotNull() & ~_is_finite(column)
-        findings[f"labelled_{column}"] = wanted & _is_finite(column) & (F.col(column) > 0)
+    findings |= _of_values(has, wanted)
     counts = [F.count_if(condition).alias(name) for name, condition in findings.items()]
     model = F.col("model_version") if "model_version" in has else F.lit(None).cast("string")
     return rows.groupBy(model.alias("model_version")).agg(
         F.count(F.lit(1)).alias("n_rows"), *counts
     )
+
+
+def _wanted(has: Collection[str]) -> tuple[Column, dict[str, Column]]:
+    """Which rows are looked at, and why others are not."""
+    wanted = F.col(IS_WANTED)
+    if IS_CANDIDATE not in has:
+        return wanted, {"left_out": ~wanted}
+    is_candidate = F.col(IS_CANDIDATE)
+    return wanted & F.coalesce(is_candidate, F.lit(False)), {
+        "left_out": ~wanted,
+        "empty": wanted & is_candidate.isNull(),
+        "null_candidate": wanted & ~is_candidate,
+    }
+
+
+def _of_values(has: Collection[str], wanted: Column) -> dict[str, Column]:
+    """The findings in values of the query and labels on the row."""
+    findings: dict[str, Column] = {}
+    for column in set(has).intersection(_OF_QUERY):
+        findings[f"bad_{column}"] = wanted & F.col(column).isNotNull() & ~_OF_QUERY[column]()
+    for column in set(has).intersection(ROW_LABELS):
+        if column == "gain":
+            findings["negative_gain"] = wanted & _is_finite(column) & (F.col(column) < 0)
+        findings[f"bad_{column}"] = wanted & F.col(column).isNotNull() & ~_is_finite(column)
+        findings[f"labelled_{column}"] = wanted & _is_finite(column) & (F.col(column) > 0)
+    return findings
 
 
 @dataclass(frozen=True)

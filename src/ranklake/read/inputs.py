@@ -130,14 +130,14 @@ def mapped(
 ) -> Source:
     """The rows under our names and in our types, plus IS_WANTED: whether `where` keeps them. Lazy.
 
-    A column is taken from the mapping, else from the column of its own name, else left out. Where
-    `candidates` names an array of structs, one row is one of its elements, as nested.Array.rows.
+    A column comes from the mapping, else from the column of its own name, else is left out. Where
+    `candidates` names an array of structs, a row is one of its elements, as nested.Array.rows.
     Raises ContractError with every column that is missing, cannot be resolved or has a wrong type.
     """
     table = _with_slices(name, slices)
     array = None if candidates is None else nested.Array(raw, candidates)
-    rows = raw if array is None or array.problem else array.rows()
     problems = [array.problem] if array and array.problem else []
+    rows = array.rows() if array and not problems else raw
     selected, missing = [], []
     for column in table.columns:
         sql = _sql_of(raw, array, columns, column.name)
@@ -146,21 +146,24 @@ def mapped(
             continue
         value = F.expr(sql)
         problem = _expression_problem(rows, column, value, is_slice=column.name in slices)
-        problems += [problem] if problem and _is_told(array, sql) else []
+        problems += _told(problem, array, sql)
         selected.append(cast_to(column, value))
-    problems += [] if array and array.problem else _missing(missing, raw, array)
+    problems += _missing(missing, raw, array)
     wanted = _wanted(where, array)
-    problem = _where_problem(rows, where, wanted)
-    problems += [problem] if problem and _is_told(array, where or "") else []
+    problems += _told(_where_problem(rows, where, wanted), array, where or "")
     if problems:
         raise ContractError([f"{name}: {place}: {problem}" for problem in problems])
-    more = [wanted.alias(IS_WANTED), *([F.col(IS_CANDIDATE)] if array else [])]
-    try:
-        found = rows.select(*selected, *more)
-    except AnalysisException as error:  # each may do alone what they may not do together
-        raise ContractError(f"{name}: {place}: {first_line(error)}") from error
+    selected += [wanted.alias(IS_WANTED), *([F.col(IS_CANDIDATE)] if array else [])]
+    found = _together(rows, selected, f"{name}: {place}")
     in_rows = nested.in_rows(array, table, columns=columns, where=where) if array else None
     return Source(table, found, place, in_rows=in_rows)
+
+
+def _together(rows: DataFrame, selected: Sequence[Column], where: str) -> DataFrame:
+    try:
+        return rows.select(*selected)
+    except AnalysisException as error:  # each may do alone what they may not do together
+        raise ContractError(f"{where}: {first_line(error)}") from error
 
 
 def _sql_of(
@@ -171,12 +174,16 @@ def _sql_of(
     return columns.get(name, f"`{name}`" if name in raw.columns else None)
 
 
-def _is_told(array: nested.Array | None, sql: str) -> bool:
-    """Whether a problem of the expression is one of its own: not only that there is no array."""
-    return array is None or array.problem is None or nested.CANDIDATE not in sql
+def _told(problem: str | None, array: nested.Array | None, sql: str) -> list[str]:
+    """The problem of an expression, if it is its own: not only that there is no array."""
+    is_own = array is None or array.problem is None or nested.CANDIDATE not in sql
+    return [problem] if problem and is_own else []
 
 
 def _missing(names: Sequence[str], raw: DataFrame, array: nested.Array | None) -> list[str]:
+    """A sentence for each missing column; none where they may be in an array that is not there."""
+    if array and array.problem:
+        return []
     fields = [f"{nested.CANDIDATE}.{field}" for field in array.fields] if array else []
     has = ", ".join([*raw.columns, *fields])
     return [f"column {name!r} is missing and not mapped; there are {has}" for name in names]
