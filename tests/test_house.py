@@ -56,6 +56,7 @@ LAZY = (
     *sorted(STEPS),
     "pipeline.assembled",
     "pipeline.frames",
+    "pipeline.nested",
     "metrics.atoms",
     "metrics.probabilities",
     "schemas.conform",

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ranklake.schemas import IS_WANTED, ITEM, ROW_LABELS
+from ranklake.schemas import IS_CANDIDATE, IS_WANTED, ITEM, ROW_LABELS
 
 
 def audited(
@@ -22,11 +22,12 @@ def audited(
 
     n_rows counts every row; left_out those that `where` leaves out; every other count is of the
     rest. usable are those that cleaned keeps; the dirt overlaps where a row has two kinds of it.
+    Of nested input, empty are the queries without any candidate, null_candidate the nulls among
+    candidates: each counts as a row, and has no other dirt.
     """
     has = set(rows.columns)
-    wanted = F.col(IS_WANTED)
-    findings = {
-        "left_out": ~wanted,
+    wanted, findings = _wanted(has)
+    findings |= {
         **{f"no_{key}": wanted & _is_empty(key) for key in ITEM if key in has},
         "usable": wanted & _is_usable(has),
     }
@@ -39,18 +40,38 @@ def audited(
         findings["null_position"] = wanted & F.col("position").isNull()
     if "user_id" in has:
         findings["unknown_user"] = wanted & _is_unknown_user(unknown_users)
-    for column in has.intersection(_OF_QUERY):
-        findings[f"bad_{column}"] = wanted & F.col(column).isNotNull() & ~_OF_QUERY[column]()
-    for column in has.intersection(ROW_LABELS):
-        if column == "gain":
-            findings["negative_gain"] = wanted & _is_finite(column) & (F.col(column) < 0)
-        findings[f"bad_{column}"] = wanted & F.col(column).isNotNull() & ~_is_finite(column)
-        findings[f"labelled_{column}"] = wanted & _is_finite(column) & (F.col(column) > 0)
+    findings |= _of_values(has, wanted)
     counts = [F.count_if(condition).alias(name) for name, condition in findings.items()]
     model = F.col("model_version") if "model_version" in has else F.lit(None).cast("string")
     return rows.groupBy(model.alias("model_version")).agg(
         F.count(F.lit(1)).alias("n_rows"), *counts
     )
+
+
+def _wanted(has: Collection[str]) -> tuple[Column, dict[str, Column]]:
+    """Which rows are looked at, and why others are not."""
+    wanted = F.col(IS_WANTED)
+    if IS_CANDIDATE not in has:
+        return wanted, {"left_out": ~wanted}
+    is_candidate = F.col(IS_CANDIDATE)
+    return wanted & F.coalesce(is_candidate, F.lit(False)), {
+        "left_out": ~wanted,
+        "empty": wanted & is_candidate.isNull(),
+        "null_candidate": wanted & ~is_candidate,
+    }
+
+
+def _of_values(has: Collection[str], wanted: Column) -> dict[str, Column]:
+    """The findings in values of the query and labels on the row."""
+    findings: dict[str, Column] = {}
+    for column in set(has).intersection(_OF_QUERY):
+        findings[f"bad_{column}"] = wanted & F.col(column).isNotNull() & ~_OF_QUERY[column]()
+    for column in set(has).intersection(ROW_LABELS):
+        if column == "gain":
+            findings["negative_gain"] = wanted & _is_finite(column) & (F.col(column) < 0)
+        findings[f"bad_{column}"] = wanted & F.col(column).isNotNull() & ~_is_finite(column)
+        findings[f"labelled_{column}"] = wanted & _is_finite(column) & (F.col(column) > 0)
+    return findings
 
 
 @dataclass(frozen=True)
@@ -79,7 +100,9 @@ def cleaned(
     empty = [key for key in ITEM if key in rows.columns and is_found(f"no_{key}")]
     if empty or is_found("left_out"):
         rows = rows.where(F.col(IS_WANTED) & _is_usable(empty))
-    kept = rows.drop(IS_WANTED)
+    if IS_CANDIDATE in rows.columns and (is_found("empty") or is_found("null_candidate")):
+        rows = rows.where(IS_CANDIDATE)
+    kept = rows.drop(IS_WANTED, IS_CANDIDATE)
     changes = {}
     if "score" in kept.columns:
         rule = scores or Scores()

@@ -59,6 +59,12 @@ def counted(candidates: DataFrame, *, is_unique: bool) -> DataFrame:
     )
 
 
+def counted_in_rows(queries: DataFrame) -> DataFrame:
+    """As `counted`, of one row per (model, query) that says n_candidates itself: no shuffle."""
+    others = [name for name in queries.columns if name not in ("candidates", "has_mixed_slices")]
+    return queries.select(*others, F.lit(False).alias("has_mixed_slices"))
+
+
 def known_whole(queries: DataFrame) -> DataFrame:
     """The same rows, of which Spark has to know every column.
 

@@ -36,7 +36,7 @@ def measured(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
     of_query = [name for name in (*_OF_QUERY, *QUERY_EXTRAS) if name in hits.columns]
     per_query = hits.groupBy(*QUERY_KEYS, "label", *of_query).agg(
         *([_scored_hits(is_hit)] if "score" in hits.columns else []),
-        *([F.max("n_rows").alias("n_rows")] if "n_rows" in hits.columns else []),
+        *([_copies().alias("n_rows")] if "n_rows" in hits.columns else []),
         _count(F.count_if(is_first)).alias("n_relevant"),
         _count(F.count_if(is_hit)).alias("n_retrieved"),
         F.sort_array(F.collect_list(hit)).alias("ranked_hits"),
@@ -46,6 +46,11 @@ def measured(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
     return per_query.withColumns(
         {"hit_ranks": F.col("ranked_hits.rank"), "hit_gains": F.col("ranked_hits.gain")}
     ).drop("ranked_hits")
+
+
+def _copies() -> Column:
+    """How often an item stands; a query that was ranked in two parts has two best items."""
+    return F.greatest(F.max("n_rows"), F.count_if(F.col("ideal_rank") == 1))
 
 
 _OF_QUERY = ("bucket", "slice_id", "has_mixed_slices", "n_candidates")
@@ -75,7 +80,8 @@ def without_duplicates(measured: DataFrame) -> DataFrame:
     What `unique_key` promises is so verified for free, on the rows that were ranked.
     """
     found = "candidates: unique_key = true, and an item stands more than once in query "
-    message = F.concat(F.lit(found), "query_id", F.lit(" of model "), "model_version")
+    or_parts = F.lit(" (or the query stands in two rows of a nested input)")
+    message = F.concat(F.lit(found), "query_id", F.lit(" of model "), "model_version", or_parts)
     is_broken = F.coalesce("n_rows", F.lit(0)) > 1
     # A filter, because an unused column would be pruned and never looked at.
     return measured.where(

@@ -25,6 +25,7 @@ def evaluate(
     judgments: DataFrame | None = None,
     day: date | None = None,
     columns: Mapping[str, Mapping[str, str]] | None = None,
+    nested: Mapping[str, str] | None = None,
     model_version: str = "model",
     preset: str | None = None,
     **options: Any,
@@ -32,8 +33,9 @@ def evaluate(
     """Ranks and measures the frames' rows, as the job does; publishes nothing.
 
     One row of each frame is what docs/reference.md says of the input of that name; `columns` maps
-    names, by input: {"impressions": {"query_id": "request_id", "score": "bid * pctr"}}. Without
-    `day` all rows are taken for one day. Impressions without a model_version are `model_version`'s.
+    names, by input: {"impressions": {"query_id": "request_id", "score": "bid * pctr"}}. `nested`
+    names the array of candidates where a row is a query: {"impressions": "ads"}. Without `day` all
+    rows are of one. Impressions without a model_version are `model_version`'s.
     `options` are keys of the configuration: ks=[5, 10], metrics=["recall"], labels=["click"]; with
     `measures` alone, such as ["nDCG(gain=exp2)@10", "AP"], no other metric is measured. `preset`
     names an evaluator whose numbers are to come out: trec_eval, ranx, ... (docs/parity.md).
@@ -52,7 +54,9 @@ def evaluate(
     }
     frames = _given_frames(given)
     config = of_values(_values({"candidates": _candidates(frames), **options}, preset))
-    return evaluate_with(config, day=day, columns=columns, model_version=model_version, **frames)
+    return evaluate_with(
+        config, day=day, columns=columns, nested=nested, model_version=model_version, **frames
+    )
 
 
 def _given_frames(given: Mapping[str, Any]) -> dict[str, DataFrame]:
@@ -76,11 +80,16 @@ def evaluate_with(
     *,
     day: date | None = None,
     columns: Mapping[str, Mapping[str, str]] | None = None,
+    nested: Mapping[str, str] | None = None,
     model_version: str = "model",
     **frames: DataFrame,
 ) -> Evaluation:
     """As `evaluate`, with a configuration that is ready; `frames` by the name of their input."""
-    sources = _sources(_completed(frames, day, model_version), columns or {}, config, day)
+    for name in {*(nested or {})} - {"impressions", "scores"}:
+        raise ConfigError(f"nested: found {name!r}, expected impressions or scores")
+    completed = _completed(frames, day, model_version)
+    mapping = {name: _mapped(of_input, day) for name, of_input in (columns or {}).items()}
+    sources = _sources(completed, mapping, nested or {}, config)
     spark = next(iter(frames.values())).sparkSession
     warn_unless_running(spark, config.engine)
     return pipeline.evaluate(spark, config, day or _ANY_DAY, sources=sources)
@@ -97,12 +106,17 @@ def _values(given: Mapping[str, Any], preset: str | None) -> dict[str, Any]:
 def _sources(
     frames: Mapping[str, DataFrame],
     columns: Mapping[str, Mapping[str, str]],
+    nested: Mapping[str, str],
     config: EvalConfig,
-    day: date | None,
 ) -> dict[str, read.Source]:
-    slices = config.slices.columns
     return {
-        name: read.mapped(name, rows, columns=_mapped(columns.get(name, {}), day), slices=slices)
+        name: read.mapped(
+            name,
+            rows,
+            columns=columns.get(name, {}),
+            candidates=nested.get(name),
+            slices=config.slices.columns,
+        )
         for name, rows in frames.items()
     }
 

@@ -23,10 +23,11 @@ _NO_CREDENTIAL = (
     "expected in the environment or in Spark's own configuration, as runs stores this one"
 )
 _RESERVED_SLICES = (
-    *(schemas.EVERY_QUERY, schemas.IS_WANTED, "min_slice_id", "slice_id"),
+    *(schemas.EVERY_QUERY, schemas.IS_CANDIDATE, schemas.IS_WANTED, "min_slice_id", "slice_id"),
     *(*schemas.QUERY_EXTRAS, "n_retrieved", "n_rows", "n_scored_hits"),
     *schemas.QUERY_KEYS,
 )
+_NESTED = ("impressions", "scores")
 _RESERVED_VALUES = (schemas.NO_VALUE, schemas.RARE_VALUE)
 
 
@@ -41,6 +42,9 @@ def problems_of(config: EvalConfig) -> Iterator[Problem]:
     for name, given in config.inputs.given().items():
         known = [*tables[name], *config.slices.columns]
         yield from ((("inputs", name, *at), what) for at, what in _of_input(given, known))
+        if given.candidates is not None and name not in _NESTED:
+            expected = f"expected one only in {' and '.join(_NESTED)}: other rows hold none"
+            yield ("inputs", name, "candidates"), f"found {given.candidates!r}, {expected}"
 
 
 def _of_labels(config: EvalConfig) -> Iterator[Problem]:

@@ -63,6 +63,7 @@ class Input(BaseModel):
     path: str | None = None
     table: Annotated[str, spelled(r"[\w-]+(\.[\w-]+){0,2}", "catalog.schema.table")] | None = None
     version: Annotated[int, Field(ge=0)] | None = None
+    candidates: str | None = None
     columns: dict[str, str] = {}
     where: str | None = None
     declared_schema: str | None = Field(default=None, alias="schema")

@@ -10,7 +10,7 @@ from ranklake import clean, count, label, rank
 from ranklake.aggregate import slices
 from ranklake.config import EvalConfig
 from ranklake.metrics import Need
-from ranklake.pipeline import frames
+from ranklake.pipeline import frames, nested
 from ranklake.pipeline.frames import Frames, union
 from ranklake.pipeline.inputs import Day
 from ranklake.schemas import OF_QUERY, QUERY_KEYS, SliceLists
@@ -49,7 +49,18 @@ def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
         hashes=label.labelled_hashes(labels),
         has_few_labels=day.n_labels <= frames.MAX_BROADCAST_LABELS,
         config=config,
+        in_rows=_in_rows(day, config, slice_lists),
+        why_flat=nested.why_flat(day, config) if day.is_nested else None,
     )
+
+
+def _in_rows(day: Day, config: EvalConfig, slice_lists: SliceLists) -> DataFrame | None:
+    """One row per (model, query) with its candidates, where they are ranked there."""
+    if day.in_rows is None or nested.why_flat(day, config):
+        return None
+    queries = _identified(nested.cleaned(day.in_rows, day, config), config, slice_lists)
+    ours = _of_models(queries, day.served, audited=day.audits["impressions"])
+    return ours.select(*_present(ours, *QUERY_KEYS, *OF_QUERY, "n_candidates", "candidates"))
 
 
 def cleaned(name: str, day: Day, config: EvalConfig) -> DataFrame:

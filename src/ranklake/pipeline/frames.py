@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from ranklake import count, label, measure, rank
 from ranklake.config import EvalConfig
 from ranklake.metrics import Measure, Need
+from ranklake.rank import nested
 from ranklake.schemas import OF_QUERY, QUERY_KEYS
 
 MAX_BROADCAST_LABELS = 20_000_000
@@ -27,6 +28,8 @@ class Frames:
     labels  the label events, a row for every model; where judged items count, these too
     hit     the queries that a label reaches, by label
     hashes  the hashes of the queries that any label reaches
+    in_rows the candidates of `served` as arrays, one row a query, where they are ranked there;
+            why_flat says why a nested input's are not
     """
 
     base: DataFrame
@@ -40,6 +43,8 @@ class Frames:
     hashes: DataFrame
     has_few_labels: bool
     config: EvalConfig
+    in_rows: DataFrame | None = None
+    why_flat: str | None = None
 
     @property
     def is_pruned(self) -> bool:
@@ -49,6 +54,16 @@ class Frames:
     @property
     def plan(self) -> tuple[str, str]:
         """The plan's name and the reason for it, for the manifest."""
+        if self.in_rows is not None:
+            return (
+                "nested",
+                "a query's candidates are in its row and ranked there: hits are shuffled",
+            )
+        name, reason = self._flat_plan
+        return name, reason if self.why_flat is None else f"{reason}; not nested: {self.why_flat}"
+
+    @property
+    def _flat_plan(self) -> tuple[str, str]:
         limit = f"{MAX_BROADCAST_LABELS:,}"
         if not self.is_pruned:
             return "full", "judged@k or rules.unjudged = 'drop' depend on every query's order"
@@ -90,6 +105,8 @@ class Frames:
     @property
     def counts(self) -> DataFrame:
         """One row per (model, query), the too large ones among them."""
+        if self.in_rows is not None:
+            return count.counted_in_rows(self.in_rows)
         frames = []
         if self.served is not None:
             rows = self.served.select(*self._counted_columns(self.served))
@@ -165,6 +182,8 @@ class Frames:
 
     def measured(self, measures: Sequence[Measure]) -> DataFrame:
         """One row per (model, query, label) that has a hit, as measure.measured."""
+        if self.in_rows is not None:
+            return self._measured_in(self.in_rows, measures)
         names = self.config.labels
         gains = [label.gain_column(name) for name in names]
         return (
@@ -189,6 +208,24 @@ class Frames:
     def relevant(self, measures: Sequence[Measure]) -> DataFrame:
         """The rows of `measured` that have a relevant item; a broken unique_key fails the job."""
         return self._kept_promise(self.measured(measures)).where(F.col("n_relevant") > 0)
+
+    def _measured_in(self, in_rows: DataFrame, measures: Sequence[Measure]) -> DataFrame:
+        names = self.config.labels
+        gains = [label.gain_column(name) for name in names]
+        return (
+            in_rows.where(F.col("n_candidates") <= self.config.max_candidates_per_query)
+            .join(F.broadcast(self.hashes), on=["query_hash"], how="left_semi")
+            .withColumn("has_mixed_slices", F.lit(False))
+            .transform(
+                nested.ranked,
+                relevant=nested.by_query(self.labels, gains=gains),
+                labels=[*zip(names, gains, strict=True)],
+                is_graded=self.config.is_graded,
+            )
+            .transform(measure.measured, measures=measures)
+            .transform(nested.told_apart)
+            .transform(measure.without_duplicates)
+        )
 
     def per_query(self, measures: Sequence[Measure]) -> DataFrame:
         """One row per (model, query, label) of all queries: ranked where a label reaches them."""

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from ranklake import clean, read, schemas
 from ranklake.aggregate import slices
@@ -25,7 +26,8 @@ class Day:
     """The rows of one day by input, what the audit found, and the models that have candidates.
 
     served and scored map each model's published name to its name in the input. base names the input
-    that says which queries there are.
+    that says which queries there are. in_rows are the impressions as one row a query, where their
+    input is nested and that can be told from the row.
     """
 
     rows: Mapping[str, DataFrame]
@@ -34,6 +36,8 @@ class Day:
     scored: Mapping[str, str]
     every_model: bool
     base: str
+    is_nested: bool = False
+    in_rows: DataFrame | None = None
 
     @property
     def models(self) -> dict[str, str]:
@@ -95,9 +99,19 @@ def day_of(
         scored={name: raw for name, raw in scored.items() if name in wanted},
         every_model=len(wanted) == len({**served, **scored}),
         base="judgments" if "judgments" in rows and judges(config) else "impressions",
+        is_nested="impressions" in rows and schemas.IS_CANDIDATE in rows["impressions"].columns,
+        in_rows=_in_rows(sources, day),
     )
     _refuse_empty_labels(found, sources, config, day)
     return found
+
+
+def _in_rows(sources: Mapping[str, read.Source], day: date) -> DataFrame | None:
+    """The day's impressions, one row a query: None where they are not nested, or not dated."""
+    rows = sources["impressions"].in_rows if "impressions" in sources else None
+    if rows is None or "event_date" not in rows.columns:
+        return None
+    return rows.where(F.col("event_date") == F.lit(day))
 
 
 def _reads_candidates(name: str, config: EvalConfig) -> bool:

@@ -13,7 +13,8 @@ from ranklake import schemas
 from ranklake.complaints import data_errors, first_line, is_missing_table
 from ranklake.config import Input
 from ranklake.errors import ContractError, NoInputError
-from ranklake.schemas import IS_WANTED
+from ranklake.read import nested
+from ranklake.schemas import IS_CANDIDATE, IS_WANTED
 from ranklake.schemas.conform import cast_to, type_problem
 
 _TIMES = {"impressions": "event_ts", "clicks": "click_ts", "conversions": "conversion_ts"}
@@ -23,12 +24,16 @@ _LATEST = {"clicks": timedelta(days=1), "conversions": timedelta(days=30)}
 
 @dataclass(frozen=True)
 class Source:
-    """One input, opened: its rows under our names and in our types, and where they come from."""
+    """One input, opened: its rows under our names and in our types, and where they come from.
+
+    in_rows is what nested.in_rows makes of an input whose candidates are arrays; None: of another.
+    """
 
     table: schemas.Table
     rows: DataFrame
     place: str
     version: int | None = None
+    in_rows: DataFrame | None = None
 
     @property
     def time(self) -> str | None:
@@ -59,6 +64,7 @@ def opened(
                 raw,
                 columns=given.columns,
                 where=given.where,
+                candidates=given.candidates,
                 place=given.place,
                 slices=slices,
             )
@@ -118,37 +124,79 @@ def mapped(
     *,
     columns: Mapping[str, str],
     where: str | None = None,
+    candidates: str | None = None,
     place: str = "a DataFrame",
     slices: Sequence[str] = (),
 ) -> Source:
     """The rows under our names and in our types, plus IS_WANTED: whether `where` keeps them. Lazy.
 
-    A column is taken from the mapping, else from the column of its own name, else left out.
+    A column comes from the mapping, else from the column of its own name, else is left out. Where
+    `candidates` names an array of structs, a row is one of its elements, as nested.Array.rows.
     Raises ContractError with every column that is missing, cannot be resolved or has a wrong type.
     """
     table = _with_slices(name, slices)
-    selected, problems = [], []
+    array = None if candidates is None else nested.Array(raw, candidates)
+    problems = [array.problem] if array and array.problem else []
+    rows = array.rows() if array and not problems else raw
+    selected, missing = [], []
     for column in table.columns:
-        if column.name not in columns and column.name not in raw.columns:
-            if column.required:
-                has = ", ".join(raw.columns)
-                problems.append(
-                    f"column {column.name!r} is missing and not mapped; there are {has}"
-                )
+        sql = _sql_of(raw, array, columns, column.name)
+        if sql is None:
+            missing += [column.name] if column.required else []
             continue
-        value = F.expr(columns.get(column.name, f"`{column.name}`"))
-        problem = _expression_problem(raw, column, value, is_slice=column.name in slices)
-        problems += [problem] if problem else []
+        value = F.expr(sql)
+        problem = _expression_problem(rows, column, value, is_slice=column.name in slices)
+        problems += _told(problem, array, sql)
         selected.append(cast_to(column, value))
-    wanted = F.lit(True) if where is None else F.coalesce(F.expr(where), F.lit(False))
-    problem = _where_problem(raw, where, wanted)
-    problems += [problem] if problem else []
+    problems += _missing(missing, raw, array)
+    wanted = _wanted(where, array)
+    problems += _told(_where_problem(rows, where, wanted), array, where or "")
     if problems:
         raise ContractError([f"{name}: {place}: {problem}" for problem in problems])
+    selected += [wanted.alias(IS_WANTED), *([F.col(IS_CANDIDATE)] if array else [])]
+    found = _together(rows, selected, f"{name}: {place}")
+    in_rows = nested.in_rows(array, table, columns=columns, where=where) if array else None
+    return Source(table, found, place, in_rows=in_rows)
+
+
+def _together(rows: DataFrame, selected: Sequence[Column], where: str) -> DataFrame:
     try:
-        return Source(table, raw.select(*selected, wanted.alias(IS_WANTED)), place)
+        return rows.select(*selected)
     except AnalysisException as error:  # each may do alone what they may not do together
-        raise ContractError(f"{name}: {place}: {first_line(error)}") from error
+        raise ContractError(f"{where}: {first_line(error)}") from error
+
+
+def _sql_of(
+    raw: DataFrame, array: nested.Array | None, columns: Mapping[str, str], name: str
+) -> str | None:
+    if array is not None:
+        return array.sql_of(columns, name)
+    return columns.get(name, f"`{name}`" if name in raw.columns else None)
+
+
+def _told(problem: str | None, array: nested.Array | None, sql: str) -> list[str]:
+    """The problem of an expression, if it is its own: not only that there is no array."""
+    is_own = array is None or array.problem is None or nested.CANDIDATE not in sql
+    return [problem] if problem and is_own else []
+
+
+def _missing(names: Sequence[str], raw: DataFrame, array: nested.Array | None) -> list[str]:
+    """A sentence for each missing column; none where they may be in an array that is not there."""
+    if array and array.problem:
+        return []
+    fields = [f"{nested.CANDIDATE}.{field}" for field in array.fields] if array else []
+    has = ", ".join([*raw.columns, *fields])
+    return [f"column {name!r} is missing and not mapped; there are {has}" for name in names]
+
+
+def _wanted(where: str | None, array: nested.Array | None) -> Column:
+    """Whether `where` keeps the row; what it cannot say of no candidate is not its doing."""
+    if where is None:
+        return F.lit(True)
+    if array is None or array.problem:
+        return F.coalesce(F.expr(where), F.lit(False))
+    is_none = ~F.coalesce(F.col(IS_CANDIDATE), F.lit(False))
+    return F.coalesce(F.expr(where), is_none)
 
 
 def _with_slices(name: str, slices: Sequence[str]) -> schemas.Table:

@@ -10,7 +10,15 @@ from ranklake.schemas.inputs import (
     ROW_LABELS,
     SCORES,
 )
-from ranklake.schemas.keys import IS_WANTED, ITEM, OF_QUERY, QUERY, QUERY_EXTRAS, QUERY_KEYS
+from ranklake.schemas.keys import (
+    IS_CANDIDATE,
+    IS_WANTED,
+    ITEM,
+    OF_QUERY,
+    QUERY,
+    QUERY_EXTRAS,
+    QUERY_KEYS,
+)
 from ranklake.schemas.lake import (
     COMPARISONS,
     EVERY_QUERY,
@@ -36,6 +44,7 @@ __all__ = [
     "EVERY_QUERY",
     "IMPRESSIONS",
     "INPUTS",
+    "IS_CANDIDATE",
     "IS_WANTED",
     "ITEM",
     "JUDGMENTS",

@@ -3,6 +3,10 @@
 IS_WANTED = "is_wanted"
 """Whether the input's `where` keeps the row: rows it leaves out are counted, then dropped."""
 
+IS_CANDIDATE = "is_candidate"
+"""What a row of a nested input stands for: true, a candidate; false, a null in the array; null, an
+array without any. Rows without a candidate are counted, then dropped."""
+
 ITEM = ("query_id", "item_id")
 
 QUERY = ("query_hash", "query_id")

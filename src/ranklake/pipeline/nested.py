@@ -1,0 +1,77 @@
+"""Whether a day's candidates can be ranked inside the rows of their queries, and those rows."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ranklake import clean
+from ranklake.config import EvalConfig
+from ranklake.metrics import Measure, Need
+from ranklake.pipeline.inputs import Day
+from ranklake.schemas import IS_WANTED
+
+MAX_LABELS = 2_000_000
+"""More labels than that, and their items are not sent to every executor."""
+
+
+def why_flat(day: Day, config: EvalConfig) -> str | None:
+    """Why a day of nested impressions is ranked as flat rows; None where that need not be."""
+    return next(_reasons(day, config), None)
+
+
+def _reasons(day: Day, config: EvalConfig) -> Iterator[str]:
+    rules = config.rules
+    if not config.unique_key:
+        yield "unique_key = false: a query may stand in two rows"
+    if config.candidates != ("served",) or day.base != "impressions":
+        yield "more than the impressions says which queries and candidates there are"
+    if day.in_rows is None:
+        yield "days go by event_ts, or a column of the query is said by its candidates"
+    if (rules.tie_break, rules.tie_key_type) != ("item_id_desc", "string"):
+        yield "rules.tie_break or rules.tie_key_type differs from its default"
+    if rules.depth is not None or rules.score_type != "double":
+        yield "rules.depth or rules.score_type differs from its default"
+    if {rules.nan_scores, rules.null_scores} - {"last", "error"}:
+        yield "rules.nan_scores or rules.null_scores differs from 'last'"
+    if config.ranks_every_query or config.needs & {Need.TIES, Need.SCORES}:
+        yield "a measure needs ties, scores or judged items"
+    if other := [measure for measure in config.per_query if not _is_usual(measure)]:
+        yield f"{other[0]} reads the hits in a way of its own"
+    if day.n_labels > MAX_LABELS:
+        yield f"more than {MAX_LABELS:,} labels"
+
+
+def _is_usual(measure: Measure) -> bool:
+    """Whether the measure reads rank, hits_so_far, n_relevant and ideal_rank as they are."""
+    plain = Measure(measure.metric)
+    names = ("rank_column", "hits_so_far_column", "n_relevant_column", "ideal_rank_column")
+    return all(getattr(measure, name) == getattr(plain, name) for name in names)
+
+
+def cleaned(in_rows: DataFrame, day: Day, config: EvalConfig) -> DataFrame:
+    """One row per query, as clean.cleaned: its columns, and its candidates as rank.nested wants.
+
+    candidates    array of structs of score (null for none) and item_id
+    n_candidates  int  above 0: a query without a candidate is none of the model's
+    """
+    is_found = partial(day.has, "impressions")
+    rows = clean.cleaned(in_rows, unknown_users=config.unknown_users, is_found=is_found)
+    elements, n = F.col("candidates"), F.col("n_elements")
+    if any(map(is_found, ("left_out", "null_candidate", "no_item_id"))):
+        elements = F.filter(elements, lambda one: one[IS_WANTED] & (one["item_id"] != ""))
+        n = F.greatest(F.coalesce(F.size(elements), F.lit(0)), F.lit(0))  # of null it may be -1
+    by_position = config.rank_by == "position"
+    scored = F.transform(
+        elements,
+        lambda one: F.struct(
+            (
+                -one["position"].cast("double")
+                if by_position
+                else F.when(~F.isnan(one["score"]), one["score"])
+            ).alias("score"),
+            one["item_id"].alias("item_id"),
+        ),
+    )
+    return rows.withColumns({"n_candidates": n, "candidates": scored}).where("n_candidates > 0")
