@@ -113,7 +113,9 @@ def _clicks(n_queries: int) -> Iterator[tuple[str, str]]:
     """One click for 26 % of the queries, and a second one for some of them; in any order."""
     n_files = -(-n_queries // CLICK_FILE_QUERIES)
     for number in range(n_files):
-        queries = f"(select q from {_range(number, n_files, n_queries)} where hash(q, 5) % 100 < 26)"
+        queries = (
+            f"(select q from {_range(number, n_files, n_queries)} where hash(q, 5) % 100 < 26)"
+        )
         clicked = f"""
             select q, (hash(q, 6) % {PER_QUERY})::int as i from {queries}
             union select q, (hash(q, 7) % {PER_QUERY})::int from {queries} where hash(q, 8) % 100 < 16

@@ -20,9 +20,7 @@ from benchmarks.ours import Plan, config_of
 from benchmarks.sparks import missing, started
 from ranklake import label, rank
 
-STAGES = (
-    *("scan", "counts by query", "semi-filter", "exchange, dedup", "window", "hits → sums"),
-)
+STAGES = (*("scan", "counts by query", "semi-filter", "exchange, dedup", "window", "hits → sums"),)
 """The prefixes; the second is a branch of its own, and the last is the whole plan with both."""
 
 
