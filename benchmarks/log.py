@@ -118,7 +118,8 @@ def _clicks(n_queries: int) -> Iterator[tuple[str, str]]:
         )
         clicked = f"""
             select q, (hash(q, 6) % {PER_QUERY})::int as i from {queries}
-            union select q, (hash(q, 7) % {PER_QUERY})::int from {queries} where hash(q, 8) % 100 < 16
+            union select q, (hash(q, 7) % {PER_QUERY})::int from {queries}
+                where hash(q, 8) % 100 < 16
         """
         columns = f"'q' || q as query_id, {_ITEM} as item_id"
         yield f"part-{number:05d}", f"select {columns} from ({clicked}) order by hash(q, i, 11)"

