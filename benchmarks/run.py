@@ -22,6 +22,7 @@ from benchmarks.measures import Found, differences, means
 from benchmarks.peers import replay
 from benchmarks.sparks import missing
 from ranklake.session.cache import cache_dir
+from ranklake.session.java import launcher_home, supported_java
 
 # Two Sparks are warm at once, so none may take half of the machine, as it would alone.
 os.environ.setdefault("RANKLAKE_DRIVER_MEMORY", "4g")
@@ -94,7 +95,9 @@ def _started(entrant: Entrant, place: Path, home: Path, peers_venv: Path) -> Con
     python = replay.installed(peers_venv) if entrant.environment == "replay" else sys.executable
     errors = home / "errors" / f"{entrant.title.replace(' ', '-').replace(',', '')}.txt"
     errors.parent.mkdir(parents=True, exist_ok=True)
-    contestant = Contestant(entrant.module, options, python=python, errors=errors)
+    # ranklake's sessions find a Java by themselves; the peers are given the same one.
+    java = {} if engine else {"JAVA_HOME": str(launcher_home(supported_java()))}
+    contestant = Contestant(entrant.module, options, python=python, errors=errors, environment=java)
     tell.print(f"  {entrant.title}: ready in {contestant.ready['ready']:.1f} s")
     return contestant
 

