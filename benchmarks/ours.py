@@ -58,6 +58,7 @@ def config_of(
             "metrics": list(METRICS),
             "measures": ["RR"],
             "n_buckets": N_BUCKETS,
+            "engine": options.get("engine", "jvm"),
             "unique_key": options.get("unique", True),
             "candidates": ["scored" if scored else "served"],
             "slices": {"columns": ["device"]},
@@ -79,7 +80,7 @@ class Plan:
         config = self.config
         sources = read.opened(self.spark, config.inputs.given(), slices=config.slices.columns)
         day = day_of(sources, config, date.fromisoformat(DAY))
-        return day, *slices_of(cleaned(day.rows[day.base], config), config, {})
+        return day, *slices_of(cleaned(day.base, day, config), config, {})
 
     @property
     def frames(self) -> Frames:

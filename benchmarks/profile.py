@@ -17,7 +17,7 @@ from benchmarks import log, results
 from benchmarks.contestant import Contestant, ContestantFailed
 from benchmarks.measures import Found
 from benchmarks.ours import Plan, config_of
-from benchmarks.sparks import missing, started
+from benchmarks.sparks import started
 from ranklake import label, rank
 
 STAGES = (*("scan", "counts by query", "semi-filter", "exchange, dedup", "window", "hits → sums"),)
@@ -41,8 +41,6 @@ def profiled(home: Path, rows: int, n_runs: int) -> results.Result:
 
 
 def _of_engine(engine: str, place: Path, home: Path, n_runs: int) -> dict[str, float] | str:
-    if reason := missing(engine):
-        return reason
     errors = home / "errors" / f"profile-{engine}.txt"
     errors.parent.mkdir(parents=True, exist_ok=True)
     options = {"log": str(place), "engine": engine}
@@ -61,9 +59,11 @@ def stages(plan: Plan) -> dict[str, Callable[[], object]]:
     """What runs each stage with all that comes before it."""
     frames, measures = plan.frames, plan.config.per_query
     gains = [label.gain_column(name) for name in plan.config.labels]
-    kept = frames.kept(frames.served)
-    items = rank.items(kept, labels=frames.labels, gains=gains, order=frames.order)
-    numbered = items.transform(rank.numbered, gains=gains, order=frames.order, measures=measures)
+    kept = frames.served.join(F.broadcast(frames.hashes), on=["query_hash"], how="left_semi")
+    items = frames._items()
+    numbered = items.transform(
+        rank.numbered, gains=gains, order=frames.order, measures=measures, is_unique=True
+    )
     prefixes = (frames.served, frames.queries(), kept, items, numbered)
     runs = [touched(prefix).collect for prefix in prefixes]
     return dict(zip(STAGES, [*runs, plan.sums], strict=True))

@@ -21,10 +21,9 @@ from benchmarks import log, ours, page, results
 from benchmarks.contestant import Contestant, ContestantFailed, Measured
 from benchmarks.measures import Found, differences
 from benchmarks.results import GIB
-from benchmarks.sparks import missing
 
 # What fits eight gigabytes, all processes together.
-MEMORY = {"RANKLAKE_DRIVER_MEMORY": "3g", "RANKLAKE_OFFHEAP_MEMORY": "4g"}
+MEMORY = {"RANKLAKE_DRIVER_MEMORY": "7g"}
 COMET, DUCKDB = "ranklake comet", "DuckDB, the SQL of a user"
 DUCKDB_MEMORY = "10GB"
 ROWS_PER_PARTITION = 4_000_000
@@ -146,9 +145,6 @@ def _rounds(
     (home / "errors").mkdir(parents=True, exist_ok=True)
     try:
         for title, (module, options) in specs.items():
-            if "engine" in options and (reason := missing(options["engine"])):
-                failed[title] = reason
-                continue
             errors = home / "errors" / f"scale-{title.partition(' ')[0]}.txt"
             started[title] = Contestant(module, options, errors=errors, environment=_chosen())
         for number in range(n_warm + 1):
