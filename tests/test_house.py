@@ -28,11 +28,14 @@ MAY_IMPORT = {
     "together": set(),
     "write": {*BELOW, "complaints", "config", "together"},
     "run": BELOW,
-    "pipeline": {*BELOW, *STEPS, "complaints", "config", "read", "run", "together", "write"},
+    "pipeline": {
+        *(*BELOW, *STEPS, "complaints", "config", "engine", "read", "run", "together", "write"),
+    },
     "lake": BELOW,
-    "session": {"errors"},
+    "engine": {"errors"},
+    "session": {"engine", "errors"},
     "simulate": {"errors"},
-    "notebook": {*BELOW, "config", "pipeline", "read"},  # a door, as cli is one
+    "notebook": {*BELOW, "config", "engine", "pipeline", "read"},  # a door, as cli is one
     "trec": {"errors"},
     "cli": {
         *(*BELOW, "config", "lake", "notebook", "pipeline", "read", "run"),
@@ -75,7 +78,11 @@ NO_FUNCTIONS = {
 }
 """Functions of F whose values are others when a task is tried again, and those that run Python."""
 
-ALLOWED = {("session.progress", "sparkContext")}  # its absence is handled there
+ALLOWED = {  # their absence is handled there
+    ("engine.native", "_jdf"),
+    ("engine.native", "_jvm"),
+    ("session.progress", "sparkContext"),
+}
 
 MAX_FUNCTION, MAX_MODULE = 40, 300
 

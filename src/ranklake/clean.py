@@ -63,25 +63,36 @@ class Scores:
 
 
 def cleaned(
-    rows: DataFrame, *, unknown_users: Sequence[str] = (), scores: Scores | None = None
+    rows: DataFrame,
+    *,
+    unknown_users: Sequence[str] = (),
+    scores: Scores | None = None,
+    is_found: Callable[[str], bool] = lambda finding: True,
 ) -> DataFrame:
     """The rows that `where` keeps and whose keys are there.
 
     A score that is none is null where it goes last, NaN where it goes first: Spark orders NaN above
     every number. A label that is no number or infinite is null, and so are a weight below 0 and an
-    n_slots below 1; user_id is null for unknown users.
+    n_slots below 1; user_id is null for unknown users. `is_found` says which findings of `audited`
+    the rows have: looking for dirt that is not there would cost, at every row.
     """
-    kept = rows.where(F.col(IS_WANTED) & _is_usable(rows.columns)).drop(IS_WANTED)
+    empty = [key for key in ITEM if key in rows.columns and is_found(f"no_{key}")]
+    if empty or is_found("left_out"):
+        rows = rows.where(F.col(IS_WANTED) & _is_usable(empty))
+    kept = rows.drop(IS_WANTED)
     changes = {}
-    if "score" in rows.columns:
+    if "score" in kept.columns:
         rule = scores or Scores()
         kept = kept.transform(_without_dropped, scores=rule)
-        changes["score"] = _placed(rule)
-    for column in set(rows.columns).intersection(ROW_LABELS):
-        changes[column] = F.when(_is_finite(column), F.col(column))
-    for column in set(rows.columns).intersection(_OF_QUERY):
-        changes[column] = F.when(_OF_QUERY[column](), F.col(column))
-    if "user_id" in rows.columns:
+        if is_found("nan_score") or is_found("null_score") or rule.is_float:
+            changes["score"] = _placed(rule)
+    for column in set(kept.columns).intersection(ROW_LABELS):
+        if is_found(f"bad_{column}"):
+            changes[column] = F.when(_is_finite(column), F.col(column))
+    for column in set(kept.columns).intersection(_OF_QUERY):
+        if is_found(f"bad_{column}"):
+            changes[column] = F.when(_OF_QUERY[column](), F.col(column))
+    if "user_id" in kept.columns and is_found("unknown_user"):
         changes["user_id"] = F.when(~_is_unknown_user(unknown_users), F.col("user_id"))
     return kept.withColumns(changes) if changes else kept
 

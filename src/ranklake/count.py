@@ -20,13 +20,12 @@ def hashed(rows: DataFrame) -> DataFrame:
 def distinct_items(candidates: DataFrame) -> DataFrame:
     """One row per (model_version, query, item): the largest of each value over its rows.
 
-    min_slice_id is the smallest slice_id. The shuffle is on query_hash alone, so that counting by
-    query needs no other.
+    min_slice_id is the smallest slice_id. The shuffle is by query, so that counting needs no other.
     """
     keys = [*QUERY_KEYS, "item_id"]
     maxima = [name for name in candidates.columns if name not in keys]
     return (
-        candidates.repartition("query_hash")
+        candidates.repartition(*QUERY_KEYS)
         .groupBy(*keys)
         .agg(
             *[F.max(name).alias(name) for name in maxima],
@@ -35,10 +34,10 @@ def distinct_items(candidates: DataFrame) -> DataFrame:
     )
 
 
-def counted(candidates: DataFrame, *, is_unique: bool, depth: int | None = None) -> DataFrame:
+def counted(candidates: DataFrame, *, is_unique: bool) -> DataFrame:
     """One row per (model_version, query) that has a candidate.
 
-    n_candidates      distinct items, `depth` at most
+    n_candidates      distinct items
     bucket            the query's cluster
     slice_id          its slice values; where its rows disagree, the largest
     has_mixed_slices  whether they disagree
@@ -52,7 +51,7 @@ def counted(candidates: DataFrame, *, is_unique: bool, depth: int | None = None)
         else distinct_items(candidates)
     )
     return items.groupBy(*QUERY_KEYS).agg(
-        _n_candidates(depth),
+        _n_candidates(),
         F.max("bucket").alias("bucket"),
         F.max("slice_id").alias("slice_id"),
         (F.min("min_slice_id") < F.max("slice_id")).alias("has_mixed_slices"),
@@ -60,9 +59,22 @@ def counted(candidates: DataFrame, *, is_unique: bool, depth: int | None = None)
     )
 
 
-def _n_candidates(depth: int | None) -> Column:
-    n = F.count(F.lit(1))
-    return (F.least(n, F.lit(depth)) if depth else n).cast("int").alias("n_candidates")
+def known_whole(queries: DataFrame) -> DataFrame:
+    """The same rows, of which Spark has to know every column.
+
+    Who reads counts for a few columns would have them counted again, for those alone; counts that
+    look the same everywhere are counted once in a job, and their shuffle is used again.
+    """
+    return queries.where(
+        (F.col("n_candidates") >= 0)
+        & (F.col("bucket") >= 0)
+        & F.col("slice_id").isNotNull()
+        & F.col("has_mixed_slices").isNotNull()
+    )
+
+
+def _n_candidates() -> Column:
+    return F.count(F.lit(1)).cast("int").alias("n_candidates")
 
 
 def _extras(items: DataFrame) -> list[Column]:
@@ -85,14 +97,12 @@ def asked(base: DataFrame, *, models: Sequence[str]) -> DataFrame:
     return queries.withColumn("model_version", every_model)
 
 
-def counted_for(
-    queries: DataFrame, *, candidates: DataFrame, depth: int | None = None
-) -> DataFrame:
+def counted_for(queries: DataFrame, *, candidates: DataFrame) -> DataFrame:
     """The asked queries as `counted`, n_candidates 0 where the model lists nothing; none is lost.
 
     `candidates` holds one row per (model, query, item).
     """
-    counts = candidates.groupBy(*QUERY_KEYS).agg(_n_candidates(depth), *_extras(candidates))
+    counts = candidates.groupBy(*QUERY_KEYS).agg(_n_candidates(), *_extras(candidates))
     return (
         queries.join(counts, on=list(QUERY_KEYS), how="left")
         .withColumns(

@@ -61,6 +61,10 @@ class DataLimitExceeded(RanklakeError):
     exit_code = 8
 
 
+class RanklakeWarning(UserWarning):
+    """The run goes on, but not quite as it was asked for."""
+
+
 def near_miss(name: str, known: Iterable[str]) -> str:
     """A hint for a misspelt name, to end a sentence with; or nothing.
 

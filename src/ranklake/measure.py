@@ -8,47 +8,48 @@ from pyspark.sql import functions as F
 from ranklake.metrics import Measure, Ranking
 from ranklake.metrics.atoms import Atoms
 from ranklake.metrics.probabilities import as_probability
-from ranklake.schemas import QUERY_EXTRAS, QUERY_KEYS
+from ranklake.schemas import QUERY, QUERY_EXTRAS, QUERY_KEYS
 
 _INTS = "array<int>"
 _DOUBLES = "array<double>"
 
 
+def of_queries(hits: DataFrame, *, queries: DataFrame) -> DataFrame:
+    """The hits, each with what is known of its query; hits of other queries are gone.
+
+    `queries` holds one row per (model, query). Both are partitioned alike: nothing is shuffled.
+    """
+    return hits.hint("shuffle_hash").join(queries, on=list(QUERY_KEYS), how="inner")
+
+
 def measured(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
-    """One row per (model, query, label) of the ranked queries that the model has.
+    """One row per (model, query, label) that has a hit; `hits` are as `of_queries` leaves them.
 
     Columns are those of query_metrics without its date; hit_ranks, hit_gains and ideal_gains are
-    the sufficient statistic of every ranking metric at every k. n_rows counts candidate rows,
-    duplicates among them. A query of a served model without any candidate is gone.
+    the sufficient statistic of every ranking metric at every k. n_rows, where the hits have it, is
+    above 1 if an item stands more than once.
     """
-    mixed = F.min("min_slice_id") < F.max("slice_id")
     is_relevant, is_hit = F.col("gain") > 0, (F.col("gain") > 0) & F.col("rank").isNotNull()
     is_first = is_relevant & F.col("ideal_rank").isNotNull()
     hit = F.when(is_hit, F.struct("rank", "gain"))
     ideal_gains = F.collect_list(F.when(is_first, F.col("gain")))
-    extras = [name for name in QUERY_EXTRAS if name in hits.columns]
-    per_query = hits.groupBy(*QUERY_KEYS, "label").agg(
-        F.max("bucket").alias("bucket"),
-        F.max("slice_id").alias("slice_id"),
-        F.coalesce(mixed, F.lit(False)).alias("has_mixed_slices"),
-        *[F.max(name).alias(_other(name)) for name in extras],
+    of_query = [name for name in (*_OF_QUERY, *QUERY_EXTRAS) if name in hits.columns]
+    per_query = hits.groupBy(*QUERY_KEYS, "label", *of_query).agg(
         *([_scored_hits(is_hit)] if "score" in hits.columns else []),
-        _count(F.max("n_candidates")).alias("n_candidates"),
-        _count(F.max("n_rows")).alias("n_rows"),
+        *([F.max("n_rows").alias("n_rows")] if "n_rows" in hits.columns else []),
         _count(F.count_if(is_first)).alias("n_relevant"),
         _count(F.count_if(is_hit)).alias("n_retrieved"),
         F.sort_array(F.collect_list(hit)).alias("ranked_hits"),
         F.sort_array(ideal_gains, asc=False).alias("ideal_gains"),
         *[_value(measure) for measure in measures],
     )
-    return (
-        per_query.where(F.col("bucket").isNotNull())
-        .withColumns(
-            {"hit_ranks": F.col("ranked_hits.rank"), "hit_gains": F.col("ranked_hits.gain")}
-        )
-        .drop("ranked_hits")
-        .withColumnsRenamed({_other(name): name for name in extras})
-    )
+    return per_query.withColumns(
+        {"hit_ranks": F.col("ranked_hits.rank"), "hit_gains": F.col("ranked_hits.gain")}
+    ).drop("ranked_hits")
+
+
+_OF_QUERY = ("bucket", "slice_id", "has_mixed_slices", "n_candidates")
+"""What is known of every query, hit or not."""
 
 
 def revalued(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
@@ -61,11 +62,6 @@ def valued_without_hits(queries: DataFrame, *, measures: Sequence[Measure]) -> D
     return queries.withColumns({m.column: _without_hits(m).cast("double") for m in measures})
 
 
-def _other(name: str) -> str:
-    """Another name: Spark takes a column in an aggregate for the alias of that name beside it."""
-    return f"{name}_of_query"
-
-
 def _value(measure: Measure) -> Column:
     column = measure.metric.column
     if column is None:
@@ -74,37 +70,42 @@ def _value(measure: Measure) -> Column:
 
 
 def without_duplicates(measured: DataFrame) -> DataFrame:
-    """The rows as they are; a query with an item twice fails the job that reads them.
+    """The rows without n_rows; a query with an item twice fails the job that reads them.
 
     What `unique_key` promises is so verified for free, on the rows that were ranked.
     """
     found = "candidates: unique_key = true, and an item stands more than once in query "
     message = F.concat(F.lit(found), "query_id", F.lit(" of model "), "model_version")
-    is_broken = F.col("n_rows") > F.col("n_candidates")
+    is_broken = F.coalesce("n_rows", F.lit(0)) > 1
     # A filter, because an unused column would be pruned and never looked at.
     return measured.where(
         F.when(is_broken, F.raise_error(message).cast("boolean")).otherwise(F.lit(True))
-    )
+    ).drop("n_rows")
 
 
-def unranked(
-    queries: DataFrame, *, labels: Sequence[str], measures: Sequence[Measure]
+def without_hits(
+    queries: DataFrame, *, hit: DataFrame, labels: Sequence[str], measures: Sequence[Measure]
 ) -> DataFrame:
-    """One row per query and label, for queries without any relevant item; columns as `measured`.
+    """One row per query and label for which there is no row in `hit`; columns as `measured`.
 
-    Their values are known without ranking: 0, or null where the metric is undefined.
+    `hit` holds the queries that have a hit, by label. The values of the others are known without
+    ranking: 0, or null where the metric is undefined.
     """
-    return queries.transform(valued_without_hits, measures=measures).withColumns(
-        {
-            "label": F.explode(F.array(*[F.lit(label) for label in labels])),
-            "n_rows": F.col("n_candidates"),
-            "n_relevant": F.lit(0),
-            "n_retrieved": F.lit(0),
-            "n_scored_hits": F.lit(0),
-            "hit_ranks": F.array().cast(_INTS),
-            "hit_gains": F.array().cast(_DOUBLES),
-            "ideal_gains": F.array().cast(_DOUBLES),
-        }
+    every_label = F.explode(F.array(*[F.lit(label) for label in labels]))
+    return (
+        queries.withColumn("label", every_label)
+        .join(hit, on=[*QUERY, "label"], how="left_anti")
+        .transform(valued_without_hits, measures=measures)
+        .withColumns(
+            {
+                "n_relevant": F.lit(0),
+                "n_retrieved": F.lit(0),
+                "n_scored_hits": F.lit(0),
+                "hit_ranks": F.array().cast(_INTS),
+                "hit_gains": F.array().cast(_DOUBLES),
+                "ideal_gains": F.array().cast(_DOUBLES),
+            }
+        )
     )
 
 

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from ranklake import pipeline, read
 from ranklake.config import EvalConfig, of_values, with_preset
+from ranklake.engine import warn_unless_running
 from ranklake.errors import ConfigError
 from ranklake.pipeline import Evaluation
 
@@ -81,6 +82,7 @@ def evaluate_with(
     """As `evaluate`, with a configuration that is ready; `frames` by the name of their input."""
     sources = _sources(_completed(frames, day, model_version), columns or {}, config, day)
     spark = next(iter(frames.values())).sparkSession
+    warn_unless_running(spark, config.engine)
     return pipeline.evaluate(spark, config, day or _ANY_DAY, sources=sources)
 
 

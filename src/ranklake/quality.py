@@ -13,6 +13,7 @@ from ranklake.schemas import EVERY_QUERY
 Counts = Mapping[str, int]
 
 _INPUT_ROWS = "n_rows"
+_LARGEST = "largest_query"
 
 
 def of_input(name: str, counts: Counts) -> list[dict[str, Any]]:
@@ -27,9 +28,13 @@ def of_input(name: str, counts: Counts) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Sums:
-    """The bucket sums of one model over all queries: totals by label (None: of the queries)."""
+    """The bucket sums of one model over all queries: totals by label (None: of the queries).
+
+    largest_query is the most candidates that a query has.
+    """
 
     by_label: Mapping[str | None, Mapping[str, float]]
+    largest_query: int
 
     @classmethod
     def of(cls, sums: pa.Table, *, model: str) -> "Sums":
@@ -37,12 +42,13 @@ class Sums:
         is_own = (pc.field("model_version") == model) & (pc.field("slice") == EVERY_QUERY)
         rows = sums.filter(is_own)
         names = [n for n in rows.column_names if n not in _KEYS]
+        largest = pc.max(rows[_LARGEST]).as_py() or 0.0
         totals: dict[str | None, dict[str, float]] = {}
         for label in pc.unique(rows["label"]).to_pylist():
             mask = pc.equal(rows["label"], label) if label else pc.is_null(rows["label"])
             own = rows.filter(mask)
             totals[label] = {name: pc.sum(own[name]).as_py() or 0.0 for name in names}
-        return cls(totals)
+        return cls(totals, int(largest))
 
     def total(self, name: str, label: str | None = None) -> float:
         """The sum over all buckets; 0 where no query had a part in it."""
@@ -54,16 +60,29 @@ class Sums:
         return int(self.total("n_queries"))
 
 
-_KEYS = ("model_version", "label", "slice", "slice_value", "bucket", "fingerprint")
+_KEYS = ("model_version", "label", "slice", "slice_value", "bucket", "fingerprint", _LARGEST)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """A model's candidate rows, as far as they are not in its sums.
+
+    n_rows      the usable ones; None where what became of them cannot be told
+    n_too_many  distinct candidates of queries that have too many, and are left out
+    n_queries   those queries
+    """
+
+    n_rows: int | None
+    n_too_many: int = 0
+    n_queries: int = 0
 
 
 def of_queries(
-    sums: Sums, *, labels: Sequence[str], ks: Sequence[int], usable_rows: int | None
+    sums: Sums, *, labels: Sequence[str], ks: Sequence[int], candidates: Candidates
 ) -> list[dict[str, Any]]:
     """One row per finding about the model's queries and relevant items.
 
-    `usable_rows` are the model's candidate rows: what no distinct candidate accounts for is a
-    duplicate. None where that cannot be told.
+    A candidate row that no distinct candidate accounts for is a duplicate.
     """
     n_queries = sums.n_queries
     without = int(sums.total("n_without_candidates"))
@@ -71,15 +90,18 @@ def of_queries(
     rows = [
         check("queries.all", n_queries, n_queries, is_finding=False),
         check("queries.without_candidates", without, n_queries),
+        check("queries.too_large", candidates.n_queries, n_queries + candidates.n_queries),
+        check("queries.largest", sums.largest_query, n_queries, is_finding=False),
         check("queries.mixed_slices", mixed, n_queries),
         *(
             check(f"queries.short@{k}", sums.total(f"n_short_at_{k}"), n_queries, is_finding=False)
             for k in ks
         ),
     ]
-    if usable_rows is not None:
-        duplicates = usable_rows - int(sums.total("n_candidates"))
-        rows.append(check("candidates.duplicates", duplicates, usable_rows))
+    if candidates.n_rows is not None:
+        counted = int(sums.total("n_candidates")) + candidates.n_too_many
+        duplicates = candidates.n_rows - counted
+        rows.append(check("candidates.duplicates", duplicates, candidates.n_rows))
     return [*rows, *(row for label in labels for row in _of_label(sums, label, ks))]
 
 

@@ -35,6 +35,7 @@ class Run:
     config: str
     config_hash: str
     spark_version: str
+    engine: str
     listener: Listener = silent
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -73,7 +74,7 @@ class Run:
             "package_version": package_version(),
             "git_sha": git_sha(),
             "spark_version": self.spark_version,
-            "engine": "jvm",
+            "engine": self.engine,
             "plan": self.plan,
             "plan_reason": self.plan_reason,
             "table_versions": list(self.table_versions.items()),

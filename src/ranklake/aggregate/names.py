@@ -3,6 +3,8 @@
 from ranklake.metrics import SHOWN
 
 FINGERPRINT = "fingerprint"
+LARGEST = "largest_query"
+"""The most candidates that a query has: no sum, but a maximum."""
 
 
 def shown_column(k: int) -> str:

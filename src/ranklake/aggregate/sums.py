@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from ranklake.aggregate.names import (
     FINGERPRINT,
+    LARGEST,
     defined_column,
     short_column,
     shown_column,
@@ -34,6 +35,7 @@ def query_sums(queries: DataFrame, *, ks: Sequence[int]) -> DataFrame:
         F.count_if(has_none).cast("double").alias("n_without_candidates"),
         F.sum(F.col("has_mixed_slices").cast("double")).alias("n_mixed_slices"),
         F.bit_xor(F.xxhash64("query_id")).alias(FINGERPRINT),
+        F.max("n_candidates").cast("double").alias(LARGEST),
         *[
             F.sum(F.least(place, n).cast("double")).alias(shown_column(k))
             for k, place in places.items()
@@ -90,11 +92,15 @@ def aggregated(queries: DataFrame, measured: DataFrame, *, dictionary: DataFrame
     row per slice_id and slice that it is in.
     """
     fine = queries.unionByName(measured, allowMissingColumns=True)
-    sums = [column for column in fine.columns if column not in (*_FINE_KEYS, FINGERPRINT)]
+    sums = [c for c in fine.columns if c not in (*_FINE_KEYS, FINGERPRINT, LARGEST)]
     return (
         fine.join(F.broadcast(dictionary), on=["slice_id"], how="inner")
         .groupBy(*_KEYS)
-        .agg(*[_sum(column) for column in sums], F.bit_xor(FINGERPRINT).alias(FINGERPRINT))
+        .agg(
+            *[_sum(column) for column in sums],
+            F.bit_xor(FINGERPRINT).alias(FINGERPRINT),
+            F.max(LARGEST).alias(LARGEST),
+        )
     )
 
 

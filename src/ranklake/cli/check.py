@@ -18,5 +18,5 @@ def check(
     typer.echo(f"configuration: ok (evaluation {loaded.evaluation!r})")
     from ranklake import pipeline, session
 
-    for line in pipeline.checked(session.session(), loaded, days):
+    for line in pipeline.checked(session.session(engine=loaded.engine), loaded, days):
         typer.echo(line)

@@ -33,7 +33,7 @@ def evaluate(
     loaded = configured(config, settings, needs_lake=True)
     from ranklake import pipeline, session
 
-    spark = session.session()
+    spark = session.session(engine=loaded.engine)
     for day in days:
         with progress(
             f"{loaded.evaluation} {day}", tasks=lambda: session.task_progress(spark), quiet=quiet

@@ -14,7 +14,9 @@ def init(
     from ranklake import session, write
     from ranklake.pipeline.publish import lake_tables
 
-    done = write.create_tables(session.session(), loaded.lake, lake_tables(loaded))
+    done = write.create_tables(
+        session.session(engine=loaded.engine), loaded.lake, lake_tables(loaded)
+    )
     if not quiet:
         for line in done:
             typer.echo(line)

@@ -1,15 +1,16 @@
 """`ranklake`: the entry point of the console script, of `python -m ranklake` and of jobs/."""
 
 import sys
+import warnings
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from ranklake.cli import check, evaluate, explain, generate, init, remeasure, show, trec
-from ranklake.errors import ConfigError, RanklakeError
+from ranklake.errors import ConfigError, RanklakeError, RanklakeWarning
 
 app = typer.Typer(
     name="ranklake",
@@ -35,7 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Raises SystemExit with the error's exit code otherwise, after saying what is wrong on stderr.
     """
     try:
-        app(args=None if arguments is None else list(arguments))
+        with warnings.catch_warnings():
+            warnings.showwarning = _show
+            app(args=None if arguments is None else list(arguments))
     except RanklakeError as error:
         _fail(error)
     except ModuleNotFoundError as error:
@@ -48,7 +51,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _fail(error: RanklakeError) -> NoReturn:
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
     for problem in error.problems:
-        console.print(Text("error: ", style="red") + Text(problem))
+        _say("error: ", "red", problem)
     sys.exit(error.exit_code)
+
+
+def _show(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Ours are sentences for the user; where in the code they come from is of no use."""
+    if issubclass(category, RanklakeWarning):
+        _say("warning: ", "yellow", str(message))
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, filename, lineno, line))
+
+
+def _say(kind: str, style: str, text: str) -> None:
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(Text(kind, style=style) + Text(text))

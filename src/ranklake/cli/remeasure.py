@@ -31,7 +31,7 @@ def remeasure(
     from ranklake.pipeline.publish import check_tables
     from ranklake.pipeline.remeasure import remeasure as remeasured
 
-    spark = session.session()
+    spark = session.session(engine=loaded.engine)
     check_tables(spark, loaded, schemas.LAKE)
     days = read.published_days(spark, loaded.lake, begin, end)
     if not days:

@@ -29,6 +29,7 @@ from ranklake.config.values import (
 )
 from ranklake.metrics import (
     DEFAULTS,
+    JUDGMENT,
     SHOWN,
     Measure,
     Need,
@@ -164,6 +165,7 @@ class EvalConfig(BaseModel):
     model_config = STRICT
 
     evaluation: Name = "default"
+    engine: Literal["jvm", "comet"] = "jvm"
     zone: Zone = "UTC"
     candidates: DistinctSome[Literal["served", "scored"]] = ("served",)
     rank_by: Literal["score", "position"] = "score"
@@ -183,6 +185,7 @@ class EvalConfig(BaseModel):
     allow_empty_labels: bool = False
     unknown_users: tuple[str, ...] = ()
     max_query_span_minutes: Annotated[int, Field(ge=0, le=720)] = 30
+    max_candidates_per_query: Annotated[int, Field(ge=100)] = 100_000
     lake: Lake = Lake()
     slices: Slices = Slices()
     models: dict[str, str] = {}
@@ -217,6 +220,12 @@ class EvalConfig(BaseModel):
     def ranks_every_query(self) -> bool:
         """Whether something depends on the order of queries without a relevant item too."""
         return Need.JUDGED in self.needs or self.rules.unjudged == "drop"
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether relevant items of some label can have different gains."""
+        worths = [[k for k, w in self.gains_of(label).items() if w] for label in self.labels]
+        return any(JUDGMENT in kinds or len(kinds) > 1 for kinds in worths)
 
     @property
     def values_every_query(self) -> bool:

@@ -26,6 +26,7 @@ from ranklake.pipeline.checks import Unmatched, checks_of, refuse_duplicates, un
 from ranklake.pipeline.frames import Frames
 from ranklake.pipeline.inputs import Day, day_of, slices_of
 from ranklake.pipeline.needs import check_needs
+from ranklake.pipeline.planned import engine_lines
 from ranklake.pipeline.publish import Publisher, check_tables, lake_tables
 from ranklake.pipeline.summed import bucket_sums_of, metric_sums_of
 from ranklake.run import Listener, Run, silent
@@ -112,11 +113,13 @@ def _summed(
 ) -> tuple[pa.Table, Unmatched]:
     """The bucket sums, and what stands in one input and not in another."""
 
+    is_stored = publisher is not None and config.detail == "all"
+
     def measure_and_sum() -> tuple[pa.Table, Unmatched]:
         queries, measured = _measured(frames, config, dictionary, publisher)
         sums, unmatched = together(
             partial(bucket_sums_of, queries, measured, config, dictionary),
-            partial(unmatched_of, day, frames, queries),
+            partial(unmatched_of, day, frames, queries if is_stored else None),
         )
         return sums, unmatched
 
@@ -139,7 +142,7 @@ def _defined(
 ) -> tuple[schemas.SliceLists, Dictionary]:
     """The slices of the run, now that what its numbers mean is known and agrees with the lake."""
     recorded = read.recorded_definitions(spark, config.lake) if config.lake.is_given else {}
-    asking = cleaned(day.rows[day.base], config)
+    asking = cleaned(day.base, day, config)
     slice_lists, dictionary = slices_of(asking, config, recorded.get("slices", {}))
     run.definitions = configuration.definitions(config, slice_lists)
     changed = [] if redefine else configuration.redefinitions(recorded, run.definitions)
@@ -165,6 +168,8 @@ def checked(spark: SparkSession, config: EvalConfig, days: Sequence[date]) -> It
         found = day_of(sources, config, day)
         rows = ", ".join(f"{found.count(name, 'usable'):,} usable {name}" for name in found.audits)
         yield f"{day}: ok (models {', '.join(found.models)}; {rows})"
+        if config.engine == "comet":
+            yield from (f"{day}: {line}" for line in engine_lines(spark, config, found))
 
 
 def _described(sources: Mapping[str, read.Source], day: Day) -> dict[str, Any]:

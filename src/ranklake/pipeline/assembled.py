@@ -1,7 +1,7 @@
 """The day's rows → Frames: cleaned, hashed, identified, each with the columns that it needs."""
 
-from collections.abc import Mapping
-from functools import reduce
+from collections.abc import Collection, Mapping
+from functools import partial, reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from ranklake import clean, count, label, rank
 from ranklake.aggregate import slices
 from ranklake.config import EvalConfig
+from ranklake.metrics import Need
 from ranklake.pipeline import frames
 from ranklake.pipeline.frames import Frames, union
 from ranklake.pipeline.inputs import Day
@@ -19,7 +20,7 @@ Rows = Mapping[str, DataFrame]
 
 def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
     """The day's frames."""
-    rows = {name: cleaned(frame, config) for name, frame in day.rows.items()}
+    rows = {name: cleaned(name, day, config) for name in day.rows}
     base = _identified(_asking(rows, day, config), config, slice_lists)
     impressions = count.hashed(rows["impressions"]) if "impressions" in rows else None
     judged = day.base == "judgments"
@@ -32,6 +33,7 @@ def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
     ]
     labels = _labels(rows, impressions, config)
     models = [*day.models]
+    with_judged = _with_judged(labels, rows, day, config)
     events: Rows = {name: rows[name] for name in ("clicks", "conversions") if name in rows}
     return Frames(
         base=base.select(*_present(base, "query_hash", "query_id", *OF_QUERY)),
@@ -40,18 +42,25 @@ def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
         listed_models=[*(day.served if judged else ()), *day.scored],
         impressions=impressions,
         events=events,
-        labels=label.for_models(_with_judged(labels, rows, day, config), models=models),
+        labels=label.for_models(with_judged, models=models),
+        hit=label.hit_queries(
+            with_judged if Need.JUDGED in config.needs else labels, names=config.labels
+        ),
         hashes=label.labelled_hashes(labels),
         has_few_labels=day.n_labels <= frames.MAX_BROADCAST_LABELS,
         config=config,
     )
 
 
-def cleaned(rows: DataFrame, config: EvalConfig) -> DataFrame:
-    """The rows that count, as the rules of the evaluation say."""
+def cleaned(name: str, day: Day, config: EvalConfig) -> DataFrame:
+    """The input's rows that count, as the rules of the evaluation say."""
     rules = config.rules
-    scores = clean.Scores(rules.nan_scores, rules.null_scores, rules.score_type == "float")
-    return clean.cleaned(rows, unknown_users=config.unknown_users, scores=scores)
+    return clean.cleaned(
+        day.rows[name],
+        unknown_users=config.unknown_users,
+        scores=clean.Scores(rules.nan_scores, rules.null_scores, rules.score_type == "float"),
+        is_found=partial(day.has, name),
+    )
 
 
 def _asking(rows: Rows, day: Day, config: EvalConfig) -> DataFrame:
@@ -68,13 +77,14 @@ def _asking(rows: Rows, day: Day, config: EvalConfig) -> DataFrame:
 def _served(rows: DataFrame | None, day: Day, config: EvalConfig) -> DataFrame | None:
     if "served" not in config.candidates or rows is None:
         return None
-    return _of_models(rows, day.served).transform(_ordered, config=config)
+    ours = _of_models(rows, day.served, audited=day.audits["impressions"])
+    return ours.transform(_ordered, config=config)
 
 
 def _scored(rows: Rows, day: Day, config: EvalConfig) -> DataFrame | None:
     if "scored" not in config.candidates:
         return None
-    return _of_models(count.hashed(rows["scores"]), day.scored)
+    return _of_models(count.hashed(rows["scores"]), day.scored, audited=day.audits["scores"])
 
 
 def _ordered(candidates: DataFrame, *, config: EvalConfig) -> DataFrame:
@@ -112,16 +122,21 @@ def _with_judged(labels: DataFrame, rows: Rows, day: Day, config: EvalConfig) ->
     return union([labels, label.judged_items(count.hashed(judged))])
 
 
-def _of_models(rows: DataFrame, models: Mapping[str, str]) -> DataFrame:
-    """The rows of the models, under their published names."""
+def _of_models(
+    rows: DataFrame, models: Mapping[str, str], *, audited: Collection[str | None]
+) -> DataFrame:
+    """The rows of the models, under their published names; `audited` are those of the input."""
     raw = F.col("model_version")
+    if len(models) == 1 == len(audited):
+        return rows.withColumn("model_version", F.lit(next(iter(models))))
     published = reduce(
         lambda chosen, pair: F.when(raw == pair[1], F.lit(pair[0])).otherwise(chosen),
         [(name, original) for name, original in models.items() if name != original],
         raw,
     )
-    kept = rows.where(raw.isin(list(models.values())))
-    return kept.withColumn("model_version", published)
+    if {*audited} != {*models.values()}:
+        rows = rows.where(raw.isin(list(models.values())))
+    return rows.withColumn("model_version", published)
 
 
 def _labels(

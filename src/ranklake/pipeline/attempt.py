@@ -7,6 +7,7 @@ from datetime import date
 from pyspark.sql import SparkSession
 
 from ranklake.config import EvalConfig, config_hash
+from ranklake.engine import engine_of
 from ranklake.pipeline.publish import Publisher
 from ranklake.run import Listener, Run
 
@@ -19,6 +20,7 @@ def attempt(spark: SparkSession, config: EvalConfig, day: date, listener: Listen
         config=config.model_dump_json(by_alias=True),
         config_hash=config_hash(config),
         spark_version=spark.version,
+        engine=engine_of(spark),
         listener=listener,
     )
 

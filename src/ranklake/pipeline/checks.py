@@ -1,6 +1,6 @@
 """What the run found on its way → the rows of the table quality."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from ranklake.config import EvalConfig
 from ranklake.errors import ContractError
 from ranklake.pipeline.frames import Frames
 from ranklake.pipeline.inputs import Day
+from ranklake.pipeline.too_large import TooLarge, too_large_of
 from ranklake.schemas import QUERY
 
 
@@ -27,8 +28,11 @@ class Unmatched(NamedTuple):
     unlabelled: Mapping[str, Row]
 
 
-def unmatched_of(day: Day, frames: Frames, queries: DataFrame) -> Unmatched:
-    """What the day's inputs have that matches nothing: a small job or two."""
+def unmatched_of(day: Day, frames: Frames, queries: DataFrame | None) -> Unmatched:
+    """What the day's inputs have that matches nothing: a small job or two.
+
+    `queries` are those of the log where a table has them; None: the log itself is looked at.
+    """
     return Unmatched(_orphans(day, frames, queries), _unlabelled(frames))
 
 
@@ -39,33 +43,50 @@ def checks_of(
 
     Findings of an input without models stand with every model of the run.
     """
-    orphans, unlabelled = unmatched
+    sums = {model: quality.Sums.of(bucket_sums, model=model) for model in day.models}
+    usable = {
+        model: _usable(_counts(model, day), unmatched.unlabelled.get(model), config)
+        for model in day.models
+    }
+    unaccounted = {
+        model: None if n is None else n - int(sums[model].total("n_candidates"))
+        for model, n in usable.items()
+    }
+    left_out = too_large_of(frames, unaccounted, config)
     rows: list[dict[str, Any]] = []
-    for model, raw in day.models.items():
-        name = "impressions" if model in day.served else "scores"
-        counts = day.audits[name][raw]
-        sums = quality.Sums.of(bucket_sums, model=model)
-        is_log = frames.served is not None and model in day.served
-        usable = _usable(counts, unlabelled.get(model), config)
-        found = [
-            *quality.of_input(name, counts),
-            *quality.of_queries(sums, labels=config.labels, ks=config.ks, usable_rows=usable),
-            *([] if is_log else [_of_unlabelled(unlabelled.get(model), counts["usable"])]),
-            *(
-                quality.of_ties(sums, labels=config.labels, ks=config.ks)
-                if config.tie_diagnostics
-                else ()
-            ),
-            *(
-                row
-                for other in _without_models(day)
-                for row in quality.of_input(other, day.audits[other][None])
-            ),
-            *orphans,
-        ]
+    for model in day.models:
+        of_model = left_out.get(model, TooLarge())
+        candidates = quality.Candidates(usable[model], of_model.n_candidates, of_model.n_queries)
+        found = _checks_of_model(model, day, frames, unmatched, sums[model], candidates, config)
         rows += [{"model_version": model, **row} for row in found]
     _refuse(rows, config)
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
+
+
+def _checks_of_model(
+    model: str,
+    day: Day,
+    frames: Frames,
+    unmatched: Unmatched,
+    sums: quality.Sums,
+    candidates: quality.Candidates,
+    config: EvalConfig,
+) -> Iterator[Mapping[str, Any]]:
+    name = "impressions" if model in day.served else "scores"
+    counts = _counts(model, day)
+    yield from quality.of_input(name, counts)
+    yield from quality.of_queries(sums, labels=config.labels, ks=config.ks, candidates=candidates)
+    if frames.served is None or model not in day.served:
+        yield _of_unlabelled(unmatched.unlabelled.get(model), counts["usable"])
+    if config.tie_diagnostics:
+        yield from quality.of_ties(sums, labels=config.labels, ks=config.ks)
+    for other in _without_models(day):
+        yield from quality.of_input(other, day.audits[other][None])
+    yield from unmatched.orphans
+
+
+def _counts(model: str, day: Day) -> Mapping[str, int]:
+    return day.audits["impressions" if model in day.served else "scores"][day.models[model]]
 
 
 def _usable(counts: Mapping[str, int], unlabelled: Row | None, config: EvalConfig) -> int | None:
@@ -159,7 +180,7 @@ def _without_models(day: Day) -> list[str]:
     ]
 
 
-def _orphans(day: Day, frames: Frames, queries: DataFrame) -> list[dict[str, Any]]:
+def _orphans(day: Day, frames: Frames, queries: DataFrame | None) -> list[dict[str, Any]]:
     """Events of queries (or deliveries) that are not in the day's log.
 
     Known only where the run has every model of the log, and the events say which day is theirs.
@@ -178,10 +199,14 @@ def _orphans(day: Day, frames: Frames, queries: DataFrame) -> list[dict[str, Any
     ]
 
 
-def _unmatched(name: str, events: DataFrame, frames: Frames, queries: DataFrame) -> DataFrame:
+def _unmatched(
+    name: str, events: DataFrame, frames: Frames, queries: DataFrame | None
+) -> DataFrame:
     """One row per event without a query (or delivery) in the log: the input's name."""
     key = "query_id" if "query_id" in events.columns else "impression_id"
-    deliveries = frames.impressions
-    log = queries if key == "query_id" or deliveries is None else deliveries
+    if key == "impression_id" and frames.impressions is not None:
+        log = frames.impressions
+    else:
+        log = frames.asked_among(events) if queries is None else queries
     orphans = events.join(log.select(key), on=[key], how="left_anti")
     return orphans.select(F.lit(name).alias("name"))

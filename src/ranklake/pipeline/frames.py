@@ -1,6 +1,6 @@
 """The lazy middle of the pipeline: rows of the day → one row a query. Nothing here runs a job."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -15,18 +15,18 @@ from ranklake.schemas import OF_QUERY, QUERY_KEYS
 MAX_BROADCAST_LABELS = 20_000_000
 """More labels than that, and the hashes of their queries are not sent to every executor."""
 
-Part = Callable[[DataFrame], DataFrame]
-
 
 @dataclass(frozen=True)
 class Frames:
-    """What the day's rows become. `kept` and `rest` part them by whether a label can reach them.
+    """What the day's rows become. Every frame is lazy.
 
     base    the rows that say which queries there are: impressions, or judgments
     served  candidates of the models whose log this is; they carry bucket and slice_id
     listed  candidates of models that were given every asked query
     events  the clicks and conversions of the day, by input
     labels  the label events, a row for every model; where judged items count, these too
+    hit     the queries that a label reaches, by label
+    hashes  the hashes of the queries that any label reaches
     """
 
     base: DataFrame
@@ -36,6 +36,7 @@ class Frames:
     impressions: DataFrame | None
     events: Mapping[str, DataFrame]
     labels: DataFrame
+    hit: DataFrame
     hashes: DataFrame
     has_few_labels: bool
     config: EvalConfig
@@ -43,33 +44,21 @@ class Frames:
     @property
     def is_pruned(self) -> bool:
         """Whether only the queries that have a label are ranked."""
-        return self.has_few_labels and not self.config.ranks_every_query
+        return not self.config.ranks_every_query
 
     @property
     def plan(self) -> tuple[str, str]:
         """The plan's name and the reason for it, for the manifest."""
         limit = f"{MAX_BROADCAST_LABELS:,}"
-        if self.is_pruned:
-            return "pruned", f"at most {limit} labels: only the queries that have one are ranked"
-        if self.config.ranks_every_query:
+        if not self.is_pruned:
             return "full", "judged@k or rules.unjudged = 'drop' depend on every query's order"
-        return "full", f"more than {limit} labels: their queries' hashes are too many to broadcast"
+        if self.has_few_labels:
+            return "pruned", f"at most {limit} labels: rows of other queries are not shuffled"
+        return "pruned late", f"more than {limit} labels: all rows are shuffled, then other queries"
 
     def served_models(self, served: Iterable[str]) -> list[str]:
         """Those of the models whose candidates were shown; none where queries are judged ones."""
         return [] if self.served is None else list(served)
-
-    def kept(self, rows: DataFrame) -> DataFrame:
-        """The rows of the queries to rank; all of them in a full plan."""
-        if not self.is_pruned:
-            return rows
-        return rows.join(F.broadcast(self.hashes), on=["query_hash"], how="left_semi")
-
-    def rest(self, rows: DataFrame) -> DataFrame:
-        """The other rows: their queries have no relevant item and are only counted."""
-        if not self.is_pruned:
-            return rows.where(F.lit(False))
-        return rows.join(F.broadcast(self.hashes), on=["query_hash"], how="left_anti")
 
     @property
     def order(self) -> rank.Order:
@@ -83,76 +72,129 @@ class Frames:
             keeps_copies=rules.duplicates == "keep",
         )
 
-    def queries(self, part: Part = lambda rows: rows) -> DataFrame:
-        """One row per (model, query that it has) of the part: counts, bucket, slice_id."""
-        frames, depth = [], self.config.rules.depth
+    def queries(self) -> DataFrame:
+        """One row per (model, query that it has): counts, bucket, slice_id.
+
+        Without the queries that have too many candidates to be ranked.
+        """
+        queries = self.counts.where(F.col("n_candidates") <= self.config.max_candidates_per_query)
+        if self.config.rules.missing_in_run == "skip":
+            queries = queries.where(F.col("n_candidates") > 0)
+        if self.order.only_judged:
+            queries = self._of_judged(queries)
+        if depth := self.order.depth:
+            n = F.least("n_candidates", F.lit(depth))
+            queries = queries.withColumn("n_candidates", n)
+        return queries
+
+    @property
+    def counts(self) -> DataFrame:
+        """One row per (model, query), the too large ones among them."""
+        frames = []
         if self.served is not None:
-            rows = part(self.served).select(*self._counted_columns(self.served))
-            frames.append(count.counted(rows, is_unique=self._is_unique, depth=depth))
+            rows = self.served.select(*self._counted_columns(self.served))
+            frames.append(count.counted(rows, is_unique=self._is_unique))
         if self.listed is not None:
-            asked = count.asked(part(self.base), models=self.listed_models)
-            candidates = self._distinct(part(self.listed))
-            frames.append(count.counted_for(asked, candidates=candidates, depth=depth))
-        return self._with_candidates(union(frames))
+            asked = count.asked(self.base, models=self.listed_models)
+            frames.append(count.counted_for(asked, candidates=self._distinct(self.listed)))
+        return union(frames).transform(count.known_whole)
+
+    @property
+    def hot(self) -> DataFrame:
+        """The (model, query) pairs with too many candidates, as `counts`."""
+        return self.counts.where(F.col("n_candidates") > self.config.max_candidates_per_query)
 
     @property
     def _is_unique(self) -> bool:
         """Whether every row is a candidate of its own."""
         return self.config.unique_key or self.config.rules.duplicates == "keep"
 
+    @property
+    def _has_scores(self) -> bool:
+        return Need.SCORES in self.config.needs
+
     def _counted_columns(self, candidates: DataFrame) -> list[str]:
-        counted = [*QUERY_KEYS, "item_id", *OF_QUERY]
-        counted += ["score"] if Need.SCORES in self.config.needs else []
+        counted = [*QUERY_KEYS, "item_id", *OF_QUERY, *(["score"] if self._has_scores else [])]
         return [name for name in candidates.columns if name in counted]
 
     def _distinct(self, candidates: DataFrame) -> DataFrame:
         keys = [*QUERY_KEYS, "item_id"]
-        scores = ["score"] if Need.SCORES in self.config.needs else []
+        scores = ["score"] if self._has_scores else []
         if self._is_unique:
             return candidates.select(*keys, *scores)
         if not scores:
             return candidates.select(*keys).distinct()
         return candidates.groupBy(*keys).agg(F.max("score").alias("score"))
 
-    def _with_candidates(self, queries: DataFrame, *, n: str = "n_candidates") -> DataFrame:
-        """Without the queries that have none, where the rules leave them out.
+    def _of_judged(self, queries: DataFrame) -> DataFrame:
+        """The queries, with the counts of their judged candidates alone."""
+        judged = self._items().transform(
+            rank.taking_part, order=self.order, has_scores=self._has_scores
+        )
+        others = [name for name in queries.columns if name not in judged.columns]
+        joined = queries.select(*QUERY_KEYS, *others).join(judged, on=[*QUERY_KEYS], how="left")
+        return joined.withColumn("n_candidates", F.coalesce("n_candidates", F.lit(0)))
 
-        A query whose candidates are all unjudged has some (n_rows), though none takes part.
-        """
-        is_counted = self.config.rules.missing_in_run != "skip"
-        return queries if is_counted else queries.where(F.col(n) > 0)
+    def asked_among(self, events: DataFrame) -> DataFrame:
+        """One row per query of the log that the events name: its query_id."""
+        named = events.select("query_id").transform(count.hashed).select("query_hash").distinct()
+        rows = self.base.select("query_hash", "query_id")
+        if self.has_few_labels:
+            rows = rows.join(F.broadcast(named), on=["query_hash"], how="left_semi")
+        return rows.select("query_id").distinct()
+
+    def _items(self) -> DataFrame:
+        """One row per (model, query to rank, item)."""
+        early = self.is_pruned and self.has_few_labels
+        candidates = union([rows for rows in (self.served, self.listed) if rows is not None])
+        if early:
+            candidates = candidates.join(
+                F.broadcast(self.hashes), on=["query_hash"], how="left_semi"
+            )
+        too_large = F.broadcast(self.hot.select(*QUERY_KEYS))
+        items = rank.items(
+            candidates.drop(*OF_QUERY).join(too_large, on=[*QUERY_KEYS], how="left_anti"),
+            labels=self.labels,
+            gains=[label.gain_column(name) for name in self.config.labels],
+            order=self.order,
+        )
+        if self.is_pruned and not early:
+            reached = self.labels.select(*QUERY_KEYS).distinct().hint("shuffle_hash")
+            items = items.join(reached, on=[*QUERY_KEYS], how="left_semi")
+        return items
 
     def measured(self, measures: Sequence[Measure]) -> DataFrame:
-        """One row per (model, query, label) of the kept queries, as measure.measured."""
-        gains = [label.gain_column(name) for name in self.config.labels]
-        candidates = union(
-            [self.kept(rows) for rows in (self.served, self.listed) if rows is not None]
-        )
-        queries = None
-        if self.listed is not None:
-            queries = count.asked(self.kept(self.base), models=self.listed_models)
-        pairs = list(zip(self.config.labels, gains, strict=True))
+        """One row per (model, query, label) that has a hit, as measure.measured."""
+        names = self.config.labels
+        gains = [label.gain_column(name) for name in names]
         measured = (
-            rank.items(
-                candidates, labels=self.labels, queries=queries, gains=gains, order=self.order
+            self._items()
+            .transform(
+                rank.numbered,
+                gains=gains,
+                order=self.order,
+                measures=measures,
+                is_unique=self.config.unique_key,
             )
-            .transform(rank.numbered, gains=gains, order=self.order, measures=measures)
-            .transform(rank.ranked, labels=pairs, measures=measures)
+            .transform(
+                rank.ranked,
+                labels=[*zip(names, gains, strict=True)],
+                measures=measures,
+                is_graded=self.config.is_graded,
+            )
+            .transform(measure.of_queries, queries=self.queries())
             .transform(measure.measured, measures=measures)
-            .transform(self._with_candidates, n="n_rows")
         )
         return (
             measured.transform(measure.without_duplicates) if self.config.unique_key else measured
         )
 
     def per_query(self, measures: Sequence[Measure]) -> DataFrame:
-        """One row per (model, query, label) of all queries: ranked where a label can reach them."""
-        if not self.is_pruned:
-            return self.measured(measures)
-        unranked = self.queries(self.rest).transform(
-            measure.unranked, labels=self.config.labels, measures=measures
+        """One row per (model, query, label) of all queries: ranked where a label reaches them."""
+        others = self.queries().transform(
+            measure.without_hits, hit=self.hit, labels=self.config.labels, measures=measures
         )
-        return self.measured(measures).unionByName(unranked, allowMissingColumns=True)
+        return self.measured(measures).unionByName(others, allowMissingColumns=True)
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:

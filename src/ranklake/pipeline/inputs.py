@@ -44,6 +44,11 @@ class Day:
         """Rows of the input with the finding, over all models."""
         return sum(counts.get(finding, 0) for counts in self.audits.get(name, {}).values())
 
+    def has(self, name: str, finding: str) -> bool:
+        """Whether the input has rows with the finding, or was not looked at for it."""
+        counts = self.audits.get(name, {}).values()
+        return any(of_model.get(finding, 1) for of_model in counts)
+
     @property
     def n_rows(self) -> int:
         """Rows of all inputs."""

@@ -12,32 +12,47 @@ from ranklake.rank.order import per_query
 
 
 def ranked(
-    numbered: DataFrame, *, labels: Sequence[tuple[str, str]], measures: Sequence[Measure]
+    numbered: DataFrame,
+    *,
+    labels: Sequence[tuple[str, str]],
+    measures: Sequence[Measure],
+    is_graded: bool = True,
 ) -> DataFrame:
-    """The hits: one row per (model, query, label, relevant item), and one for the query itself.
+    """The hits: one row per (model, query, label, relevant item).
 
-    gain          double  above 0 for a relevant item; 0 on a row that speaks for the query only
+    gain          double  above 0 for a relevant item; 0 on a row that stays for another reason
     hits_so_far   int     relevant candidates at this rank or above
     ideal_rank    int     1 is the highest gain; null for a further copy of an item
     n_relevant    int     relevant items of the query
     and the same under other names for the measures that read the hits in another way; the other
-    columns are as `numbered`. `labels` pairs each label with its column of gains.
+    columns are as `numbered`. `labels` pairs each label with its column of gains; where no label
+    `is_graded`, all relevant items of a query have one gain.
     """
-    speaks = F.col("n_candidates").isNotNull() | F.col("item_id").isNull()
+    is_kept = F.col("gain") > 0
     if "is_judged" in numbered.columns:
-        speaks = speaks | F.coalesce("is_judged", F.lit(False))
-    hits = _by_label(numbered, labels).where((F.col("gain") > 0) | speaks)
-    return hits.transform(read_as, measures=measures)
+        is_kept = is_kept | F.coalesce("is_judged", F.lit(False))
+    if "n_rows" in numbered.columns:
+        is_kept = is_kept | (F.col("n_rows") > 1)
+    hits = _by_label(numbered, labels).where(is_kept)
+    is_alike = not is_graded and not {"copy", "is_judged"}.intersection(numbered.columns)
+    return hits.transform(read_as, measures=measures, is_alike=is_alike)
 
 
-def read_as(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
+def read_as(hits: DataFrame, *, measures: Sequence[Measure], is_alike: bool = False) -> DataFrame:
     """The hits with hits_so_far, n_relevant and ideal_rank, as they are and as measures read them.
 
     Equal readings are one column: an option that changes no order and no relevance costs nothing.
+    Where hits are `is_alike` (each a relevant item, of one gain) any order is ideal: one sort does.
     """
     is_first = F.col("copy") == 0 if "copy" in hits.columns else None
+    as_they_are = Measure(measures[0].metric)  # how the counts read the hits
     readings: dict[str, Column] = {}
-    for measure in (Measure(measures[0].metric), *measures):  # the counts read the hits as they are
+    if is_alike:
+        place = F.row_number().over(_by_rank(as_they_are))
+        readings = dict.fromkeys(
+            (as_they_are.hits_so_far_column, as_they_are.ideal_rank_column), place
+        )
+    for measure in (as_they_are, *measures):
         if measure.hits_so_far_column not in readings:
             readings[measure.hits_so_far_column] = _hits_so_far(measure)
         if measure.n_relevant_column not in readings:
@@ -48,11 +63,15 @@ def read_as(hits: DataFrame, *, measures: Sequence[Measure]) -> DataFrame:
 
 
 def _hits_so_far(measure: Measure) -> Column:
-    by_rank = per_query("label").orderBy(
+    relevant = is_relevant(measure.values.get("rel")).cast("int")
+    up_to_here = _by_rank(measure).rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return F.sum(relevant).over(up_to_here)
+
+
+def _by_rank(measure: Measure) -> WindowSpec:
+    return per_query("label").orderBy(
         F.col(measure.rank_column).asc_nulls_last(), F.col("item_id").desc()
     )
-    relevant = is_relevant(measure.values.get("rel")).cast("int")
-    return F.sum(relevant).over(by_rank.rowsBetween(Window.unboundedPreceding, Window.currentRow))
 
 
 def _n_relevant(measure: Measure, is_first: Column | None) -> Column:
@@ -79,10 +98,13 @@ def _by_gain(gain: Column, *before: Column) -> WindowSpec:
 
 def _by_label(numbered: DataFrame, labels: Sequence[tuple[str, str]]) -> DataFrame:
     """One row per row of `numbered` and label, with the gain of that label alone."""
+    others = [c for c in numbered.columns if c not in [gain for _, gain in labels]]
+    if len(labels) == 1:
+        ((name, gain),) = labels
+        return numbered.select(*others, F.lit(name).alias("label"), F.col(gain).alias("gain"))
     gains = [
         F.struct(F.lit(name).alias("label"), F.col(gain).alias("gain")) for name, gain in labels
     ]
-    others = [c for c in numbered.columns if c not in [gain for _, gain in labels]]
     return numbered.withColumn("each", F.explode(F.array(*gains))).select(
         *others, "each.label", "each.gain"
     )

@@ -1,4 +1,4 @@
-"""Rows of candidates, labels and queries → one row an item: the shuffle, and the deduplication."""
+"""Rows of candidates and labels → one row an item: the shuffle, and the deduplication."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ranklake.rank.order import Order
-from ranklake.schemas import OF_QUERY, QUERY_KEYS
+from ranklake.schemas import QUERY_KEYS
 
 
 def by_position(candidates: DataFrame) -> DataFrame:
@@ -15,39 +15,26 @@ def by_position(candidates: DataFrame) -> DataFrame:
 
 
 def items(
-    candidates: DataFrame,
-    *,
-    labels: DataFrame,
-    queries: DataFrame | None = None,
-    gains: Sequence[str],
-    order: Order,
+    candidates: DataFrame, *, labels: DataFrame, gains: Sequence[str], order: Order
 ) -> DataFrame:
-    """One row per (model, query, item), each item once, partitioned by query_hash.
+    """One row per (model, query, item), each item once, partitioned by the query.
 
     n_rows    candidate rows of the item; 0 for a labelled item that was no candidate
     score     the best of them; null when never scored
     <gains>   the largest gain of each label, 0 without one
-    bucket, slice_id, min_slice_id and the other values of the query
-              null on rows of `labels`, and of scored candidates, which know them by `queries`: one
-              row (without an item) per query of a scored model
+    is_judged whether a judgment says so, where the labels tell
     copy      0, 1, ... where the order keeps copies: then every candidate row is one of the rows
     """
     rows = candidates.withColumn("n_rows", F.lit(1)).unionByName(
         labels.withColumn("n_rows", F.lit(0)), allowMissingColumns=True
     )
-    if queries is not None:
-        rows = rows.unionByName(queries.withColumn("n_rows", F.lit(0)), allowMissingColumns=True)
-    # Rows of `queries` bring the range of slice_id, rows of candidates a single one.
-    smallest = F.col("slice_id") if queries is None else F.coalesce("min_slice_id", "slice_id")
-    maxima = (*OF_QUERY, "is_judged")
     once = (
-        rows.repartition("query_hash")  # the one shuffle: all that follows reuses it
+        rows.repartition(*QUERY_KEYS)  # the one shuffle: all that follows reuses it
         .groupBy(*QUERY_KEYS, "item_id")
         .agg(
             F.sum("n_rows").cast("int").alias("n_rows"),
             *_scores(order),
-            *[F.max(name).alias(name) for name in maxima if name in rows.columns],
-            F.min(smallest).alias("min_slice_id"),
+            *([F.max("is_judged").alias("is_judged")] if "is_judged" in rows.columns else []),
             *([order.first_key()] if order.column else []),
             *[F.coalesce(F.max(gain), F.lit(0.0)).alias(gain) for gain in gains],
         )

@@ -13,82 +13,65 @@ from ranklake.schemas import QUERY_KEYS
 
 
 def numbered(
-    items: DataFrame, *, gains: Sequence[str], order: Order, measures: Sequence[Measure]
+    items: DataFrame,
+    *,
+    gains: Sequence[str],
+    order: Order,
+    measures: Sequence[Measure],
+    is_unique: bool = False,
 ) -> DataFrame:
-    """The relevant items of each query, and one or two rows that speak for the query itself.
+    """The relevant items of each query, with their ranks.
 
-    rank          int   1 is best; null where the item was no candidate
-    n_candidates  int   on the last candidate; null elsewhere
-    n_rows        int   there, and on the query's own row: candidate rows, duplicates among them
-    bucket, slice_id, min_slice_id and the query's other values
-                        on the last candidate, over all candidates; else the row's own
+    rank  int  1 is best; null where the item was no candidate
     Every other row, the irrelevant candidates, is gone: no metric reads them. What some measure
-    needs stands beside it: other ranks, tie_first and tie_last, is_judged, score and its sums.
+    needs stands beside it: other ranks, tie_first and tie_last, is_judged (then judged items stay
+    too), score. Where `is_unique` is promised, items that break it stay, with their n_rows.
     """
     needs = needs_of(measures)
-    is_candidate = _takes_part(order)
-    by_score = [is_candidate.desc(), F.col("score").desc_nulls_last()]
-    best_first = per_query().orderBy(*by_score, *order.keys())
-    rank = _rank(best_first, order)
-    is_last = ~F.lead(is_candidate, 1, False).over(best_first)
-    if order.depth:
-        is_last = is_last | (rank == order.depth)
-    rows = items.select(
+    by_score = [_takes_part(order).desc(), F.col("score").desc_nulls_last()]
+    rank = _rank(per_query().orderBy(*by_score, *order.keys()), order)
+    kept = [*(F.col(gain) > 0 for gain in gains)]
+    kept += [_is_judged()] if Need.JUDGED in needs and "is_judged" in items.columns else []
+    kept += [F.col("n_rows") > 1] if is_unique else []
+    return items.select(
         *(*QUERY_KEYS, "item_id", *gains),
-        *[name for name in _kept_columns(needs) if name in items.columns],
+        *[name for name in _kept_columns(needs, is_unique) if name in items.columns],
         rank.alias("rank"),
-        (rank.isNotNull() & is_last).alias("is_last"),
-        *_of_query(items, best_first, is_cut=order.depth is not None),
         *_other_ranks(measures, order, by_score),
         *(_ties(by_score, rank.isNotNull(), order) if Need.TIES in needs else []),
-        *(_score_sums(best_first, is_candidate) if Need.SCORES in needs else []),
-    )
-    speaks = F.col("is_last") | F.col("item_id").isNull()
-    return rows.where(_is_kept(gains, measures)).withColumns(
-        {
-            "n_candidates": F.when(F.col("is_last"), F.col("rank")),
-            "n_rows": F.when(speaks, F.col("n_rows")),
-        }
+    ).where(reduce(lambda one, other: one | other, kept))
+
+
+def taking_part(items: DataFrame, *, order: Order, has_scores: bool) -> DataFrame:
+    """One row per (model, query): n_candidates that take part, and where wanted their scores' sums.
+
+    For an order that leaves candidates out, so that counting the rows does not tell.
+    """
+    takes_part = _takes_part(order)
+    sums = score_sums(F.when(takes_part, F.col("score"))) if has_scores else {}
+    return items.groupBy(*QUERY_KEYS).agg(
+        F.count_if(takes_part).cast("int").alias("n_candidates"),
+        *[column.alias(name) for name, column in sums.items()],
     )
 
 
-def _kept_columns(needs: Collection[Need]) -> list[str]:
-    return ["copy", "is_judged", *(["score"] if Need.SCORES in needs else [])]
+def _kept_columns(needs: Collection[Need], is_unique: bool) -> list[str]:
+    optional = {
+        "copy": True,
+        "is_judged": Need.JUDGED in needs,
+        "score": Need.SCORES in needs,
+        "n_rows": is_unique,
+    }
+    return [name for name, is_kept in optional.items() if is_kept]
+
+
+def _is_judged() -> Column:
+    return F.coalesce("is_judged", F.lit(False))
 
 
 def _takes_part(order: Order) -> Column:
     is_candidate = F.col("n_rows") > 0
-    is_judged = F.coalesce("is_judged", F.lit(False))
-    return is_candidate & is_judged if order.only_judged else is_candidate
-
-
-def _is_kept(gains: Sequence[str], measures: Sequence[Measure]) -> Column:
-    """Whether the row is a relevant item, speaks for its query, or is judged where that counts."""
-    is_relevant = [F.col(gain) > 0 for gain in gains]
-    speaks = [F.col("is_last"), F.col("item_id").isNull()]
-    ranks = {m.rank_column for m in measures if Need.JUDGED in m.needs}
-    is_judged = [F.coalesce("is_judged", F.lit(False)) & F.col(r).isNotNull() for r in ranks]
-    kept = [*is_relevant, *speaks, *is_judged]
-    return reduce(lambda one, other: one | other, kept)
-
-
-def _of_query(items: DataFrame, best_first: WindowSpec, *, is_cut: bool) -> list[Column]:
-    """The values of the query, which its last candidate carries; n_slots every row."""
-    whole = per_query().rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    over = whole if is_cut else _up_to_here(best_first)
-    maxima = [name for name in ("bucket", "slice_id", "weight") if name in items.columns]
-    columns = [
-        F.sum("n_rows").over(over).cast("int").alias("n_rows"),
-        *[F.max(name).over(over).alias(name) for name in maxima],
-        F.min("min_slice_id").over(over).alias("min_slice_id"),
-    ]
-    if "n_slots" in items.columns:
-        columns.append(F.max("n_slots").over(whole).alias("n_slots"))
-    return columns
-
-
-def _up_to_here(best_first: WindowSpec) -> WindowSpec:
-    return best_first.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return is_candidate & _is_judged() if order.only_judged else is_candidate
 
 
 def _other_ranks(
@@ -115,12 +98,4 @@ def _ties(by_score: Sequence[Column], within: Column, order: Order) -> list[Colu
     return [
         F.when(within, F.rank().over(peers)).alias("tie_first"),
         F.when(within, last).cast("int").alias("tie_last"),
-    ]
-
-
-def _score_sums(best_first: WindowSpec, is_candidate: Column) -> list[Column]:
-    """What probabilities.score_sums says of the query, on its last candidate."""
-    score = F.when(is_candidate, F.col("score"))
-    return [
-        column.over(_up_to_here(best_first)).alias(n) for n, column in score_sums(score).items()
     ]

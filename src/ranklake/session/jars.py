@@ -1,4 +1,4 @@
-"""Delta's JARs for a local session: resolved once by Spark's own Ivy, then read from the cache."""
+"""The JARs of a local session: resolved once by Spark's own Ivy, then read from the cache."""
 
 import fcntl
 import os
@@ -6,8 +6,10 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from ranklake.engine import COMET, comet_package
 from ranklake.errors import ConfigError
 from ranklake.session.cache import cache_dir
 from ranklake.session.java import Java, launcher_home
@@ -17,7 +19,7 @@ from ranklake.session.versions import minor
 
 DELTA = "4.4.0"
 
-# Reading and writing tables needs two JARs (10 MB). These would bring 31 more (150 MB).
+# Reading and writing tables needs two JARs of Delta (10 MB). These would bring 31 more (150 MB).
 EXCLUDED = (
     "io.delta:delta-kernel-api",
     "io.delta:delta-kernel-defaults",
@@ -29,16 +31,36 @@ EXCLUDED = (
 LONGEST_DOWNLOAD_S = 300
 
 
+@dataclass(frozen=True)
+class Package:
+    """What is fetched together.
+
+    title        its name in messages
+    coordinates  its Maven coordinates
+    files        the JARs that are needed, of all that it brings: a pattern
+    n_files      how many these are
+    setup        the arguments of `python -m ranklake.session` that fetch it
+    """
+
+    title: str
+    coordinates: str
+    files: str
+    n_files: int
+    setup: str = ""
+
+
 def delta_jars(spark_version: str, java: Java) -> tuple[Path, ...]:
     """The files for `spark.jars`, downloaded when this user starts for the first time."""
-    directory = cache_dir() / "jars" / f"delta-{DELTA}-spark-{minor(spark_version)}"
-    if not directory.is_dir():
-        directory.parent.mkdir(exist_ok=True)
-        with _locked(directory.with_name(f"{directory.name}.lock")):
-            # Another process may have fetched them while this one waited for the lock.
-            if not directory.is_dir():
-                _fetch(delta_package(spark_version), directory, java)
-    return tuple(sorted(directory.glob("*.jar")))
+    package = Package("Delta", delta_package(spark_version), files="*delta-s*.jar", n_files=2)
+    return _jars(package, f"delta-{DELTA}-spark-{minor(spark_version)}", java)
+
+
+def comet_jar(spark_version: str, java: Java) -> Path:
+    """Comet's file (99 MB). Raises ConfigError where this Spark has none, or it cannot be had."""
+    coordinates = comet_package(spark_version)
+    package = Package("Comet", coordinates, "*comet-spark-*.jar", 1, setup=" --engine comet")
+    (jar,) = _jars(package, f"comet-{COMET}-spark-{minor(spark_version)}", java)
+    return jar
 
 
 def delta_package(spark_version: str) -> str:
@@ -50,6 +72,18 @@ def delta_package(spark_version: str) -> str:
     return f"io.delta:delta-spark_{minor(spark_version)}_2.13:{DELTA}"
 
 
+def _jars(package: Package, name: str, java: Java) -> tuple[Path, ...]:
+    """The package's files in the cache's directory of that name, downloaded when it is missing."""
+    directory = cache_dir() / "jars" / name
+    if not directory.is_dir():
+        directory.parent.mkdir(exist_ok=True)
+        with _locked(directory.with_name(f"{name}.lock")):
+            # Another process may have fetched them while this one waited for the lock.
+            if not directory.is_dir():
+                _fetch(package, directory, java)
+    return tuple(sorted(directory.glob("*.jar")))
+
+
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold the file's lock, which the system gives back even when this process is killed."""
@@ -58,16 +92,17 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _fetch(package: str, directory: Path, java: Java) -> None:
-    """Fill the directory in one step: it has both JARs, or it does not exist."""
+def _fetch(package: Package, directory: Path, java: Java) -> None:
+    """Fill the directory in one step: it has all JARs, or it does not exist."""
     log = directory.with_name(f"{directory.name}.log")
     log.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix="fetch-") as staging:
         fetched = _fetched(package, Path(staging), java, log)
-        if len(fetched) != 2:
+        if len(fetched) != package.n_files:
             raise ConfigError(
-                f"Delta JARs: not in {directory}, and {package} could not be downloaded; "
-                f"run with a network: python -m ranklake.session (details: {log})"
+                f"{package.title} JARs: not in {directory}, and {package.coordinates} could not be"
+                " downloaded; run with a network: python -m ranklake.session"
+                f"{package.setup} (details: {log})"
             )
         complete = Path(staging, "complete")
         complete.mkdir()
@@ -76,20 +111,18 @@ def _fetch(package: str, directory: Path, java: Java) -> None:
         complete.rename(directory)
 
 
-def _fetched(package: str, staging: Path, java: Java, log: Path) -> list[Path]:
-    """Delta's JARs of the package; with the machine's authorities if Java's own do not do."""
-    _resolve(package, staging, java, log, options="")
-    if not (jars := _delta_files(staging)):
-        _resolve(package, staging, java, log, options=trust_options(staging / "trusted.jks"))
-        jars = _delta_files(staging)
+def _fetched(package: Package, staging: Path, java: Java, log: Path) -> list[Path]:
+    """The package's files; with the machine's authorities if Java's own do not do."""
+    pattern = f"ivy/jars/{package.files}"
+    _resolve(package.coordinates, staging, java, log)
+    if not (jars := [*staging.glob(pattern)]):
+        trusting = f"--driver-java-options={trust_options(staging / 'trusted.jks')}"
+        _resolve(package.coordinates, staging, java, log, trusting)
+        jars = [*staging.glob(pattern)]
     return jars
 
 
-def _delta_files(staging: Path) -> list[Path]:
-    return [*staging.glob("ivy/jars/*delta-s*.jar")]
-
-
-def _resolve(package: str, staging: Path, java: Java, log: Path, *, options: str) -> None:
+def _resolve(coordinates: str, staging: Path, java: Java, log: Path, *options: str) -> None:
     """Let spark-submit download a package into `staging/ivy`: mirrors set for Spark apply here.
 
     Ivy's report goes to the log; whether it worked is seen by the files.
@@ -99,10 +132,10 @@ def _resolve(package: str, staging: Path, java: Java, log: Path, *, options: str
     command = [
         str(spark_home() / "bin" / "spark-submit"),
         "--master=local[1]",
-        f"--packages={package}",
+        f"--packages={coordinates}",
         f"--exclude-packages={','.join(EXCLUDED)}",
         f"--conf=spark.jars.ivy={staging / 'ivy'}",
-        f"--driver-java-options={options}",
+        *options,
         str(nothing),
     ]
     environment = os.environ | {

@@ -11,9 +11,11 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import SparkSession
 
-from ranklake.session.jars import delta_jars
-from ranklake.session.java import launcher_home, supported_java
-from ranklake.session.memory import driver_memory
+from ranklake.engine import SETTINGS, Engine, warn_of_fallback
+from ranklake.errors import ConfigError
+from ranklake.session.jars import comet_jar, delta_jars
+from ranklake.session.java import Java, launcher_home, supported_java
+from ranklake.session.memory import driver_memory, heap_and_off_heap
 from ranklake.session.spark_home import spark_home
 from ranklake.session.versions import check_installed
 
@@ -21,31 +23,48 @@ from ranklake.session.versions import check_installed
 STARTED_HERE = "spark.ranklake.startedHere"
 
 
-def local_session(app_name: str) -> SparkSession:
+def local_session(app_name: str, engine: Engine) -> SparkSession:
     """Build a session on this machine; only the first one of a user needs the network."""
     java = supported_java()
     jars = delta_jars(check_installed(pyspark.__version__), java)
+    comet = comet_or_warning(java) if engine == "comet" else None
     with _environment(
         JAVA_HOME=str(launcher_home(java)),
         SPARK_HOME=str(spark_home()),
         SPARK_LOCAL_IP=os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
+        # Comet's native half logs by itself, two lines a start.
+        COMET_LOG_LEVEL=os.environ.get("COMET_LOG_LEVEL", "WARN"),
     ):
         builder = SparkSession.builder.master("local[*]").appName(app_name)
-        for key, value in settings(jars, _warehouse()).items():
+        for key, value in settings(jars, _warehouse(), comet=comet).items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
 
 
-def settings(jars: Sequence[Path], warehouse: Path) -> dict[str, str]:
+def comet_or_warning(java: Java) -> Path | None:
+    """Comet's JAR; where it cannot be used, None and a warning that says why."""
+    try:
+        jar = comet_jar(pyspark.__version__, java)
+    except ConfigError as error:
+        warn_of_fallback(str(error))
+        return None
+    if not _is_loadable(jar):
+        warn_of_fallback("this process began with a JVM without it", remedy="start a new process")
+        return None
+    return jar
+
+
+def settings(jars: Sequence[Path], warehouse: Path, *, comet: Path | None = None) -> dict[str, str]:
     """Every setting in which a local session differs from Spark's defaults."""
     return {
         STARTED_HERE: "true",
-        "spark.driver.memory": driver_memory(),
         "spark.sql.shuffle.partitions": str(shuffle_partitions(os.cpu_count() or 1)),
         # Dates and timestamps mean the same on every machine, and in every reader.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        **_delta(jars),
+        "spark.jars": ",".join(str(jar) for jar in (*jars, *([comet] if comet else []))),
+        **_delta(),
+        **(_comet(comet) if comet else {"spark.driver.memory": driver_memory()}),
         **_quiet(),
         # Spark would look for the caller's line at every column: a third of a small run.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
@@ -66,14 +85,32 @@ def shuffle_partitions(cores: int) -> int:
     return min(4 * cores, 200)
 
 
-def _delta(jars: Sequence[Path]) -> dict[str, str]:
+def _delta() -> dict[str, str]:
     return {
-        "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # The state of a table is read by this many tasks; the default of 50 is for huge tables.
         "spark.databricks.delta.snapshotPartitions": "1",
     }
+
+
+def _comet(jar: Path) -> dict[str, str]:
+    heap, off_heap = heap_and_off_heap(driver_memory())
+    return {
+        **SETTINGS,
+        # There _is_loadable finds it again, when a second session is built in the process.
+        "spark.driver.extraClassPath": str(jar),
+        "spark.driver.memory": heap,
+        "spark.memory.offHeap.size": off_heap,
+    }
+
+
+def _is_loadable(jar: Path) -> bool:
+    """Whether the JVM can have the file on its class path: one that runs already keeps its own."""
+    from pyspark import SparkContext  # the client of Spark Connect has none
+
+    gateway = SparkContext._gateway
+    return gateway is None or str(jar) in gateway.jvm.System.getProperty("java.class.path")
 
 
 def _quiet() -> dict[str, str]:

@@ -6,6 +6,7 @@ import os
 
 from pyspark.sql import SparkSession
 
+from ranklake.engine import Engine, warn_unless_running
 from ranklake.session.local import STARTED_HERE, local_session
 from ranklake.session.versions import check_supplied
 
@@ -13,17 +14,19 @@ from ranklake.session.versions import check_supplied
 PLATFORM_VARIABLES = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION")
 
 
-def session(*, app_name: str = "ranklake") -> SparkSession:
+def session(*, app_name: str = "ranklake", engine: Engine = "jvm") -> SparkSession:
     """The session to work with.
 
     One that is there, or that the platform supplies, is returned as it is: none of its settings
-    is changed. Otherwise a local one is built, which takes all cores of the machine.
+    is changed. Otherwise a local one is built, which takes all cores of the machine. Where it does
+    not run on the engine that is asked for, a RanklakeWarning says why, and the JVM is used.
     """
     spark = _supplied_session()
     if spark is None:
-        spark = local_session(app_name)
+        spark = local_session(app_name, engine)
     else:
         check_supplied(spark.version)
+        warn_unless_running(spark, engine)
     _convert_delta_errors()
     return spark
 
