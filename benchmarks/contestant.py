@@ -7,9 +7,11 @@ seconds, cpu_seconds of its process tree, bytes read and written, and what it fo
 of any peer can start this: nothing is imported but plain Python and the contestant's own module.
 """
 
+import contextlib
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measures import Found
-from benchmarks.processes import Watched, bytes_moved, cpu_seconds
+from benchmarks.processes import Watched, bytes_moved, cpu_seconds, tree
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -72,13 +74,15 @@ class Contestant:
         return Measured(peak_bytes=watched.peak, **answer)
 
     def stop(self) -> None:
-        """The worker ends with its input."""
+        """The worker ends with its input; what is left of its tree soon after is killed."""
+        below = tree(self._process.pid)
         self._process.stdin.close()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        for process in below:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        self._process.wait()
         self._process.stdout.close()
 
     def _answer(self) -> dict[str, Any]:
