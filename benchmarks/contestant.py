@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measures import Found
-from benchmarks.processes import Watched, bytes_moved, cpu_seconds, tree
+from benchmarks.processes import Watched, bytes_moved, cpu_seconds, is_running, tree
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -74,15 +74,19 @@ class Contestant:
         return Measured(peak_bytes=watched.peak, **answer)
 
     def stop(self) -> None:
-        """The worker ends with its input; what is left of its tree soon after is killed."""
-        below = tree(self._process.pid)
+        """The worker ends with its input, its JVM with it; what is left after that is killed."""
+        _, *below = tree(self._process.pid)
         self._process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=30)
-        for process in below:
+        self._process.kill()
+        self._process.wait()
+        end = time.monotonic() + 10
+        while (left := [p for p in below if is_running(p)]) and time.monotonic() < end:
+            time.sleep(0.2)
+        for process in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-        self._process.wait()
         self._process.stdout.close()
 
     def _answer(self) -> dict[str, Any]:

@@ -44,7 +44,8 @@ _PROFILE = """## Where the time goes
 
 Seconds of the plan's prefixes, each run alone to a sum over all its columns; in brackets what a
 stage adds to the one before. The counts are a branch of their own beside the other stages, and the
-last line is the whole plan, counts included.
+last line is the whole plan, counts included. Before the exchange, queries with too many candidates
+are looked for, which is a count by query too.
 """
 
 

@@ -23,6 +23,12 @@ def tree(root: int) -> list[int]:
     return found
 
 
+def is_running(process: int) -> bool:
+    """Whether there is such a process, and it has not ended."""
+    fields = _stat(process)
+    return fields is not None and fields[0] != "Z"
+
+
 def cpu_seconds(root: int) -> float:
     """CPU time of the tree so far; of processes that ended too, once they were waited for."""
     used = [fields[11:15] for process in tree(root) if (fields := _stat(process))]
