@@ -13,10 +13,10 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,\
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench docs lock
+.PHONY: help setup demo test lint format bench bench-scale docs lock
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Install the tested versions into .venv, and fetch Delta's JARs
 	@$(PY) -m ranklake.session
@@ -36,8 +36,11 @@ format: $(READY) ## Format the code, and repair what can be repaired
 	@$(PY) -m ruff check --quiet --fix .
 	@$(PY) -m ruff format --quiet .
 
-bench: $(READY) ## Measure the speed, and compare it with DuckDB
-	@$(PY) benchmarks/run.py
+bench: $(READY) ## Measure the speed against other evaluators (OPTIONS="--rows 2000000")
+	@$(PY) -m benchmarks.run $(OPTIONS)
+
+bench-scale: $(READY) ## Measure how time and memory grow, up to 1 000 M rows
+	@$(PY) -m benchmarks.scale $(OPTIONS)
 
 docs: $(READY) ## Write the reference pages from the code
 	@$(PY) -m ranklake.docgen

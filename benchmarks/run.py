@@ -1,111 +1,160 @@
-"""`make bench`: ranklake on the JVM against DuckDB's plain SQL, the same metrics on the same files.
+"""`make bench`: ranklake against its peers on one generated log; writes docs/benchmarks.md.
 
-    .venv/bin/python benchmarks/run.py --rows 2000000 --runs 3
+    .venv/bin/python -m benchmarks.run --rows 20000000 --runs 5
 
-Both sides dedupe nothing (unique_key = true) and publish nothing; both numbers must agree before
-any time is printed. The medians of the warm runs are compared, in this one process and machine.
+Every contestant runs in a process of its own, once to get warm and then in turn with the others of
+its heat. Its numbers must agree with the reference's before any time is printed.
 """
 
-import statistics
-import tempfile
-import time
-from collections.abc import Callable
-from datetime import date
+import os
+import subprocess
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import duckdb
 import typer
-from pyspark.sql import SparkSession
+from rich.console import Console
 
-from ranklake import evaluate, simulate
-from ranklake.session import session
+from benchmarks import log, page, profile, results
+from benchmarks.contestant import Contestant, ContestantFailed, Measured
+from benchmarks.heats import Entrant, Heat, heats
+from benchmarks.measures import Found, differences, means
+from benchmarks.peers import replay
+from ranklake.session.cache import cache_dir
+from ranklake.session.java import launcher_home, supported_java
 
-DAY = date(2026, 1, 1)
-K = 10
-SQL = f"""
-with labels as (select distinct query_id, item_id from read_parquet('{{log}}/clicks/**/*.parquet')),
-ranked as (
-    select i.model_version, i.query_id, l.item_id is not null as hit,
-        row_number() over (
-            partition by i.model_version, i.query_id
-            order by i.score desc nulls last, i.item_id desc
-        ) as rank
-    from read_parquet('{{log}}/impressions/**/*.parquet') i
-    left join labels l using (query_id, item_id)
-),
-queries as (
-    select model_version, query_id, count_if(hit) as relevant,
-        count_if(hit and rank <= {K}) as hits,
-        sum(case when hit and rank <= {K} then 1 / log2(rank + 1) else 0 end) as dcg
-    from ranked group by all
-),
-ideal as (
-    select range as n, sum(1 / log2(range + 1)) over (order by range) as dcg
-    from range(1, {K + 1})
-)
-select model_version, avg(hits / relevant) as recall, avg(queries.dcg / ideal.dcg) as ndcg
-from queries join ideal on ideal.n = least(queries.relevant, {K})
-where relevant > 0 group by all order by all
-"""
+# Two Sparks are warm at once, so none may take half of the machine, as it would alone.
+os.environ.setdefault("RANKLAKE_DRIVER_MEMORY", "6g")
 
-Values = dict[tuple[str, str], float]
+console = Console()
+tell = Console(stderr=True)
 
-
-def by_duckdb(log: Path) -> Values:
-    """Recall and nDCG of each model in the SQL a user would write: a window over everything."""
-    rows = duckdb.connect().sql(SQL.format(log=log)).fetchall()
-    return {
-        (model, name): value
-        for model, *pair in rows
-        for name, value in zip(NAMES, pair, strict=True)
-    }
-
-
-def by_ranklake(spark: SparkSession, log: Path) -> Values:
-    """The same through the job's own code."""
-    frames = {name: spark.read.parquet(str(log / name)) for name in ("impressions", "clicks")}
-    found = evaluate(**frames, day=DAY, ks=[K], metrics=list(NAMES), unique_key=True)
-    return {
-        (row["model_version"], row["metric"]): row["value"]
-        for row in found.metrics.to_pylist()
-        if row["metric"] in NAMES and row["population"] == "with_relevant"
-    }
-
-
-NAMES = ("recall", "ndcg")
-
-
-def timed(run: Callable[[], Values], n_runs: int) -> tuple[float, Values]:
-    """The median seconds of the runs after a first one, and what they found."""
-    found = run()
-    seconds = []
-    for _ in range(n_runs):
-        begin = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - begin)
-    return statistics.median(seconds), found
+Rounds = dict[str, list[Measured]]
 
 
 def main(
-    rows: Annotated[int, typer.Option(help="Impressions.")] = 2_000_000,
-    runs: Annotated[int, typer.Option(help="Warm runs of each side.")] = 3,
+    rows: Annotated[int, typer.Option(help="Impressions.")] = 20_000_000,
+    runs: Annotated[int, typer.Option(help="Warm runs of each contestant.")] = 5,
+    small_rows: Annotated[int, typer.Option(help="Impressions for the slow peers.")] = 2_000_000,
+    only: Annotated[list[str] | None, typer.Option(help="Heats whose name has this part.")] = None,
+    home: Annotated[Path, typer.Option(help="Where logs and results are kept.")] = page.HOME,
+    peers_venv: Annotated[
+        Path | None, typer.Option(help="Where RePlay's environment is, or shall be made.")
+    ] = None,
+    to: Annotated[Path, typer.Option(help="The page to write.")] = page.PAGE,
+    render_only: Annotated[bool, typer.Option(help="Write the page from kept results.")] = False,
 ) -> None:
-    """Measure both sides on one generated log."""
-    spark = session()
-    with tempfile.TemporaryDirectory() as home:
-        log = Path(home) / "log"
-        simulation = simulate.Simulation.of_rows(rows, n_dates=1, first_date=DAY)
-        simulate.generate(spark, simulation, str(log), format="parquet")
-        ours, found = timed(lambda: by_ranklake(spark, log), runs)
-        theirs, expected = timed(lambda: by_duckdb(log), runs)
-    differing = [key for key in expected if abs(found[key] - expected[key]) > 1e-9]
-    if differing or found.keys() != expected.keys():
-        raise SystemExit(f"the numbers differ: {found} against {expected}")
-    print(
-        f"{rows:,} impressions, recall and nDCG at {K}, median of {runs} warm runs, equal numbers"
-    )
-    print(f"ranklake (JVM) {ours:.1f} s, DuckDB {theirs:.1f} s, ratio {ours / theirs:.1f}")
+    """Measure, print a table, and write the page."""
+    home = home.resolve()
+    options = [f"--rows {rows}", f"--runs {runs}", f"--small-rows {small_rows}"]
+    around = results.surroundings(f"make bench OPTIONS='{' '.join(options)}'")
+    wanted = [heat for heat in heats() if not only or any(part in heat.name for part in only)]
+    for heat in [] if render_only else wanted:
+        n_rows = small_rows if heat.is_small else rows
+        found = run_heat(heat, n_rows, runs, home, peers_venv or cache_dir() / "peers" / "replay")
+        results.kept(home, heat.name, {**found, **around})
+    if not render_only and (not only or any(part in "profile" for part in only)):
+        results.kept(home, "profile", {**profile.profiled(home, rows, runs), **around})
+    stored = results.stored(home)
+    console.print(page.overview(stored))
+    page.write(stored, to)
+    console.print(f"written: {to}")
+
+
+def run_heat(heat: Heat, rows: int, n_runs: int, home: Path, peers_venv: Path) -> results.Result:
+    """All entrants warm, then so many rounds; the result holds those that could not run, too."""
+    place = home / f"{heat.layout}-{rows}"
+    tell.print(f"{heat.name}: {rows:,} rows, {heat.layout}: {heat.title}")
+    read = log.generated(place, rows=rows, layout=heat.layout, scores=heat.has_scores)
+    if heat.name.startswith("evaluate"):
+        log.with_delta(read)
+    started: dict[str, Contestant] = {}
+    failed: dict[str, str] = {}
+    try:
+        for entrant in heat.entrants:
+            try:
+                started[entrant.title] = _started(entrant, place, home, peers_venv)
+            except (ContestantFailed, subprocess.CalledProcessError, OSError) as error:
+                failed[entrant.title] = _reason(error)
+        rounds = _rounds(started, failed, n_runs)
+    finally:
+        for contestant in started.values():
+            contestant.stop()
+    agreed(heat, rounds)
+    return _described(heat, rows, read.n_bytes, rounds, failed)
+
+
+def _started(entrant: Entrant, place: Path, home: Path, peers_venv: Path) -> Contestant:
+    options: dict[str, Any] = {"log": str(place), "temp": str(home / "tmp"), **entrant.options}
+    engine = options.get("engine")
+    if options.get("task") == "evaluate":
+        options["lake"] = str(place / f"lake-{engine}")
+    python = replay.installed(peers_venv) if entrant.environment == "replay" else sys.executable
+    errors = home / "errors" / f"{entrant.title.replace(' ', '-').replace(',', '')}.txt"
+    errors.parent.mkdir(parents=True, exist_ok=True)
+    # ranklake's sessions find a Java by themselves; the peers are given the same one.
+    java = {} if engine else {"JAVA_HOME": str(launcher_home(supported_java()))}
+    contestant = Contestant(entrant.module, options, python=python, errors=errors, environment=java)
+    tell.print(f"  {entrant.title}: ready in {contestant.ready['ready']:.1f} s")
+    return contestant
+
+
+def _rounds(started: dict[str, Contestant], failed: dict[str, str], n_runs: int) -> Rounds:
+    """The warm runs of each, in turn; who fails once is out."""
+    rounds: Rounds = {title: [] for title in started}
+    for number in range(n_runs + 1):
+        for title in [*rounds]:
+            try:
+                run = started[title].run()
+            except ContestantFailed as error:
+                failed[title] = _reason(error)
+                del rounds[title]
+                continue
+            tell.print(f"  {title}: {run.seconds:.2f} s{'' if number else ', to get warm'}")
+            if number:
+                rounds[title].append(run)
+    return rounds
+
+
+def agreed(heat: Heat, rounds: Rounds) -> None:
+    """Every run found the reference's numbers; else the benchmark ends here."""
+    reference = rounds[heat.entrants[0].title][0].found
+    expected: dict[str, Found] = {"sums": reference, "means": means(reference)}
+    gives = {entrant.title: entrant.gives for entrant in heat.entrants}
+    for title, runs in rounds.items():
+        for run in runs:
+            known = expected[gives[title]]
+            wrong = differences(known, run.found)
+            unknown = run.found["all"].keys() - known["all"].keys()
+            if wrong or unknown or not run.found["all"]:
+                raise SystemExit(f"{heat.name}: {title}: {wrong[:5] or unknown or 'no numbers'}")
+
+
+def _described(
+    heat: Heat, rows: int, n_bytes: int, rounds: Rounds, failed: dict[str, str]
+) -> results.Result:
+    entrants: dict[str, results.Result] = {
+        entrant.title: {"failed": failed[entrant.title]}
+        if entrant.title in failed
+        else results.of_runs(rounds[entrant.title], rows)
+        | {"n_compared": sum(map(len, rounds[entrant.title][0].found.values()))}
+        for entrant in heat.entrants
+    }
+    duels = [
+        {
+            **vars(duel),
+            "ratio": (found := results.ratio(entrants[duel.one], entrants[duel.other])),
+            "is_met": results.is_met(found, duel.limit, is_least=duel.is_least),
+        }
+        for duel in heat.duels
+    ]
+    about = {"title": heat.title, "layout": heat.layout, "rows": rows, "log_bytes": n_bytes}
+    return {**about, "entrants": entrants, "duels": duels}
+
+
+def _reason(error: Exception) -> str:
+    output = getattr(error, "stderr", None) or str(error)
+    return output.strip().splitlines()[-1] if output.strip() else type(error).__name__
 
 
 if __name__ == "__main__":
