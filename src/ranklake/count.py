@@ -69,10 +69,13 @@ def known_whole(queries: DataFrame) -> DataFrame:
     """The same rows, of which Spark has to know every column.
 
     Who reads counts for a few columns would have them counted again, for those alone; counts that
-    look the same everywhere are counted once in a job, and their shuffle is used again.
+    look the same everywhere are counted once in a job, and their shuffle is used again. A join would
+    look for keys that are null, which none is: so everyone does.
     """
     return queries.where(
-        (F.col("n_candidates") >= 0)
+        F.col("model_version").isNotNull()
+        & F.col("query_id").isNotNull()
+        & (F.col("n_candidates") >= 0)
         & (F.col("bucket") >= 0)
         & F.col("slice_id").isNotNull()
         & F.col("has_mixed_slices").isNotNull()

@@ -138,15 +138,14 @@ def _of_models(
 ) -> DataFrame:
     """The rows of the models, under their published names; `audited` are those of the input."""
     raw = F.col("model_version")
-    if len(models) == 1 == len(audited):
-        return rows.withColumn("model_version", F.lit(next(iter(models))))
-    published = reduce(
-        lambda chosen, pair: F.when(raw == pair[1], F.lit(pair[0])).otherwise(chosen),
-        [(name, original) for name, original in models.items() if name != original],
-        raw,
-    )
+    renamed = [(name, original) for name, original in models.items() if name != original]
     if {*audited} != {*models.values()}:
         rows = rows.where(raw.isin(list(models.values())))
+    if not renamed:
+        return rows
+    published = reduce(
+        lambda chosen, pair: F.when(raw == pair[1], F.lit(pair[0])).otherwise(chosen), renamed, raw
+    )
     return rows.withColumn("model_version", published)
 
 
