@@ -40,8 +40,8 @@ def evaluate(
     `measures` alone, such as ["nDCG(gain=exp2)@10", "AP"], no other metric is measured. `preset`
     names an evaluator whose numbers are to come out: trec_eval, ranx, ... (docs/parity.md).
 
-    The result has metrics, metric_sums and quality as Arrow tables (one row is what
-    docs/reference.md says of the table of that name), and per_query(), a lazy DataFrame.
+    The result has metrics, metric_sums and quality as Arrow tables (docs/reference.md says what one
+    row is), and per_query(), a lazy DataFrame.
 
     Raises ConfigError for an option, ContractError for a frame that does not fit.
     """

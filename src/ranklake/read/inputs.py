@@ -140,8 +140,7 @@ def mapped(
     rows = array.rows() if array and not problems else raw
     selected, missing = [], []
     for column in table.columns:
-        sql = _sql_of(raw, array, columns, column.name)
-        if sql is None:
+        if (sql := _sql_of(raw, array, columns, column.name)) is None:
             missing += [column.name] if column.required else []
             continue
         value = F.expr(sql)
