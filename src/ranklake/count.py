@@ -69,8 +69,8 @@ def known_whole(queries: DataFrame) -> DataFrame:
     """The same rows, of which Spark has to know every column.
 
     Who reads counts for a few columns would have them counted again, for those alone; counts that
-    look the same everywhere are counted once in a job, and their shuffle is used again. A join would
-    look for keys that are null, which none is: so everyone does.
+    look the same everywhere are counted once in a job, and their shuffle is used again. Joins look
+    for keys that are null, though none is: so everyone does.
     """
     return queries.where(
         F.col("model_version").isNotNull()

@@ -35,10 +35,9 @@ def evaluate(
     One row of each frame is what docs/reference.md says of the input of that name; `columns` maps
     names, by input: {"impressions": {"query_id": "request_id", "score": "bid * pctr"}}. `nested`
     names the array of candidates where a row is a query: {"impressions": "ads"}. Without `day` all
-    rows are of one. Impressions without a model_version are `model_version`'s.
-    `options` are keys of the configuration: ks=[5, 10], metrics=["recall"], labels=["click"]; with
-    `measures` alone, such as ["nDCG(gain=exp2)@10", "AP"], no other metric is measured. `preset`
-    names an evaluator whose numbers are to come out: trec_eval, ranx, ... (docs/parity.md).
+    rows are of one. Impressions without a model_version are `model_version`'s. `options` are keys
+    of the configuration: ks=[5, 10], labels=["click"]; with `measures` alone, such as ["AP"], no
+    other metric is measured. `preset` names the evaluator to agree with (docs/parity.md).
 
     The result has metrics, metric_sums and quality as Arrow tables (docs/reference.md says what one
     row is), and per_query(), a lazy DataFrame.

@@ -29,7 +29,9 @@ def query_sums(queries: DataFrame, *, ks: Sequence[int]) -> DataFrame:
     has_none, n = F.col("n_candidates") == 0, F.col("n_candidates")
     places = {k: F.coalesce("n_slots", n) if k == SHOWN else F.lit(k) for k in ks}
     extras = {"weight": _weight("weight"), "n_scored": F.col("n_scored")}
-    return queries.groupBy("model_version", "bucket", "slice_id").agg(
+    # A name of its own: the union's would reach down to the scan, and the counts be counted again.
+    model = F.col("model_version").alias("model_version")
+    return queries.groupBy(model, "bucket", "slice_id").agg(
         F.lit(None).cast("string").alias("label"),
         F.count(F.lit(1)).cast("double").alias("n_queries"),
         _sum("n_candidates"),
