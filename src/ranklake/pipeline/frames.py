@@ -69,7 +69,7 @@ class Frames:
             return "full", "judged@k or rules.unjudged = 'drop' depend on every query's order"
         if self.has_few_labels:
             return "pruned", f"at most {limit} labels: rows of other queries are not shuffled"
-        return "pruned late", f"more than {limit} labels: all rows are shuffled, then other queries"
+        return "pruned late", f"more than {limit} labels: too many hashes to send to every executor"
 
     def served_models(self, served: Iterable[str]) -> list[str]:
         """Those of the models whose candidates were shown; none where queries are judged ones."""

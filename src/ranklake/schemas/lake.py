@@ -262,8 +262,9 @@ RUNS = Table(
         Column(
             "plan",
             "STRING",
-            "pruned: only labelled queries were ranked; full: every query was; stored hits: none,"
-            " measured again from query_metrics",
+            "pruned: rows of labelled queries alone were shuffled and ranked; pruned late: all rows"
+            " were shuffled; nested: ranked inside their rows; full: every query was ranked;"
+            " stored hits: none, measured again from query_metrics",
         ),
         Column("plan_reason", "STRING", "why that plan"),
         Column(
