@@ -252,7 +252,7 @@ def test_less_detail_gives_the_same_numbers(
     assert same(rows, expected if detail == "relevant" else [])
 
 
-def test_ranking_every_query_gives_the_same_numbers(
+def test_shuffling_every_row_gives_the_same_numbers(
     spark: SparkSession, directory: Path, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The fall-back where the labels are too many to broadcast."""
@@ -264,7 +264,7 @@ def test_ranking_every_query_gives_the_same_numbers(
         (row for row in Lake(lake).runs().to_pylist() if row["status"] == "SUCCESS"),
         key=lambda row: row["finished_at"],
     )
-    assert newest["plan"] == "full"
+    assert newest["plan"] == "pruned late"
 
 
 def test_the_tables_are_described_and_open_everywhere(published: Path) -> None:
