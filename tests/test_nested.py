@@ -256,9 +256,11 @@ def test_candidates_are_ranked_without_a_shuffle_or_a_window(
     assert len(exchanges) == 1  # of hits
     assert exchanges < ranking  # it is printed above what it shuffles
     assert max(others) < min(exchanges)  # over the measured queries
-    joins = [n for n, line in enumerate(log.split("\n")) if "LeftSemi" in line]
-    scored = [n for n, line in enumerate(log.split("\n")) if "transform(" in line]
-    assert max(scored) < min(joins)  # arrays of queries without a label are not touched
+    (join,) = [n for n, line in enumerate(log.split("\n")) if "LeftSemi" in line]
+    (scored,) = [n for n, line in enumerate(log.split("\n")) if "isnan(" in line]
+    below = [line for line in log.split("\n")[join:] if "transform(" in line]
+    assert scored < join  # arrays of queries without a label are mapped, and no more
+    assert len(below) == 1
     counts = plan(found.queries())
     assert "Exchange" not in counts
     assert "transform" not in counts  # the array's length is enough

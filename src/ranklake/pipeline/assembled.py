@@ -11,7 +11,7 @@ from ranklake.aggregate import slices
 from ranklake.config import EvalConfig
 from ranklake.metrics import Need
 from ranklake.pipeline import frames, nested
-from ranklake.pipeline.frames import Frames, union
+from ranklake.pipeline.frames import Frames, InRows, union
 from ranklake.pipeline.inputs import Day
 from ranklake.schemas import OF_QUERY, QUERY_KEYS, SliceLists
 
@@ -32,6 +32,7 @@ def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
         if frame is not None
     ]
     labels = _labels(rows, impressions, config)
+    hashes = label.labelled_hashes(labels)
     models = [*day.models]
     with_judged = _with_judged(labels, rows, day, config)
     events: Rows = {name: rows[name] for name in ("clicks", "conversions") if name in rows}
@@ -46,21 +47,29 @@ def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
         hit=label.hit_queries(
             with_judged if Need.JUDGED in config.needs else labels, names=config.labels
         ),
-        hashes=label.labelled_hashes(labels),
+        hashes=hashes,
         has_few_labels=day.n_labels <= frames.MAX_BROADCAST_LABELS,
         config=config,
-        in_rows=_in_rows(day, config, slice_lists),
+        in_rows=_in_rows(day, config, slice_lists, hashes),
         why_flat=nested.why_flat(day, config) if day.is_nested else None,
     )
 
 
-def _in_rows(day: Day, config: EvalConfig, slice_lists: SliceLists) -> DataFrame | None:
-    """One row per (model, query) with its candidates, where they are ranked there."""
+def _in_rows(
+    day: Day, config: EvalConfig, slice_lists: SliceLists, hashes: DataFrame
+) -> InRows | None:
+    """The queries whose candidates are ranked in their rows; None where they are not."""
     if day.in_rows is None or nested.why_flat(day, config):
         return None
     queries = _identified(nested.cleaned(day.in_rows, day, config), config, slice_lists)
     ours = _of_models(queries, day.served, audited=day.audits["impressions"])
-    return ours.select(*_present(ours, *QUERY_KEYS, *OF_QUERY, "n_candidates", "candidates"))
+    # Before the arrays are worked on: those of other queries are not touched.
+    reached = ours.join(F.broadcast(hashes), on=["query_hash"], how="left_semi")
+    known = _present(ours, *QUERY_KEYS, *OF_QUERY, "n_candidates")
+    return InRows(
+        queries=ours.select(*known),
+        reached=nested.scored(reached, day, config).select(*known, "candidates"),
+    )
 
 
 def cleaned(name: str, day: Day, config: EvalConfig) -> DataFrame:

@@ -18,6 +18,18 @@ MAX_BROADCAST_LABELS = 20_000_000
 
 
 @dataclass(frozen=True)
+class InRows:
+    """Queries whose candidates stand in their rows: one row per (model, query).
+
+    queries  all of them: what is known of each, and n_candidates
+    reached  those that a label reaches, with their candidates as rank.nested wants them
+    """
+
+    queries: DataFrame
+    reached: DataFrame
+
+
+@dataclass(frozen=True)
 class Frames:
     """What the day's rows become. Every frame is lazy.
 
@@ -28,8 +40,8 @@ class Frames:
     labels  the label events, a row for every model; where judged items count, these too
     hit     the queries that a label reaches, by label
     hashes  the hashes of the queries that any label reaches
-    in_rows the candidates of `served` as arrays, one row a query, where they are ranked there;
-            why_flat says why a nested input's are not
+    in_rows the queries of `served`, where their candidates are ranked in their rows; why_flat says
+            why a nested input's are not
     """
 
     base: DataFrame
@@ -43,7 +55,7 @@ class Frames:
     hashes: DataFrame
     has_few_labels: bool
     config: EvalConfig
-    in_rows: DataFrame | None = None
+    in_rows: InRows | None = None
     why_flat: str | None = None
 
     @property
@@ -106,7 +118,7 @@ class Frames:
     def counts(self) -> DataFrame:
         """One row per (model, query), the too large ones among them."""
         if self.in_rows is not None:
-            return count.counted_in_rows(self.in_rows)
+            return count.counted_in_rows(self.in_rows.queries)
         frames = []
         if self.served is not None:
             rows = self.served.select(*self._counted_columns(self.served))
@@ -183,7 +195,7 @@ class Frames:
     def measured(self, measures: Sequence[Measure]) -> DataFrame:
         """One row per (model, query, label) that has a hit, as measure.measured."""
         if self.in_rows is not None:
-            return self._measured_in(self.in_rows, measures)
+            return self._measured_in(self.in_rows.reached, measures)
         names = self.config.labels
         gains = [label.gain_column(name) for name in names]
         return (
@@ -209,12 +221,11 @@ class Frames:
         """The rows of `measured` that have a relevant item; a broken unique_key fails the job."""
         return self._kept_promise(self.measured(measures)).where(F.col("n_relevant") > 0)
 
-    def _measured_in(self, in_rows: DataFrame, measures: Sequence[Measure]) -> DataFrame:
+    def _measured_in(self, reached: DataFrame, measures: Sequence[Measure]) -> DataFrame:
         names = self.config.labels
         gains = [label.gain_column(name) for name in names]
         return (
-            in_rows.where(F.col("n_candidates") <= self.config.max_candidates_per_query)
-            .join(F.broadcast(self.hashes), on=["query_hash"], how="left_semi")
+            reached.where(F.col("n_candidates") <= self.config.max_candidates_per_query)
             .withColumn("has_mixed_slices", F.lit(False))
             .transform(
                 nested.ranked,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ranklake import clean
@@ -51,27 +51,41 @@ def _is_usual(measure: Measure) -> bool:
 
 
 def cleaned(in_rows: DataFrame, day: Day, config: EvalConfig) -> DataFrame:
-    """One row per query, as clean.cleaned: its columns, and its candidates as rank.nested wants.
+    """One row per query, as clean.cleaned: its columns, and its array of candidates as it came.
 
-    candidates    array of structs of score (null for none) and item_id
-    n_candidates  int  above 0: a query without a candidate is none of the model's
+    n_candidates  int  those that count, above 0: a query without one is none of the model's
     """
     is_found = partial(day.has, "impressions")
     rows = clean.cleaned(in_rows, unknown_users=config.unknown_users, is_found=is_found)
-    elements, n = F.col("candidates"), F.col("n_elements")
-    if any(map(is_found, ("left_out", "null_candidate", "no_item_id"))):
-        elements = F.filter(elements, lambda one: one[IS_WANTED] & (one["item_id"] != ""))
-        n = F.greatest(F.coalesce(F.size(elements), F.lit(0)), F.lit(0))  # of null it may be -1
-    by_position = config.rank_by == "position"
-    scored = F.transform(
-        elements,
-        lambda one: F.struct(
-            (
-                -one["position"].cast("double")
-                if by_position
-                else F.when(~F.isnan(one["score"]), one["score"])
-            ).alias("score"),
-            one["item_id"].alias("item_id"),
-        ),
+    n = F.col("n_elements")
+    if _has_dirt(day):
+        n = F.greatest(F.coalesce(F.size(_counted()), F.lit(0)), F.lit(0))  # of null it may be -1
+    return rows.withColumn("n_candidates", n).where("n_candidates > 0")
+
+
+def scored(queries: DataFrame, day: Day, config: EvalConfig) -> DataFrame:
+    """The rows of `cleaned`, each with its candidates as rank.nested wants them.
+
+    candidates  array of structs of score (null for none) and item_id, of those that count
+    """
+    elements = _counted() if _has_dirt(day) else F.col("candidates")
+
+    def score(one: Column) -> Column:
+        if config.rank_by == "position":
+            return -one["position"].cast("double")
+        return F.when(~F.isnan(one["score"]), one["score"])
+
+    candidates = F.transform(
+        elements, lambda one: F.struct(score(one).alias("score"), one["item_id"].alias("item_id"))
     )
-    return rows.withColumns({"n_candidates": n, "candidates": scored}).where("n_candidates > 0")
+    return queries.withColumn("candidates", candidates)
+
+
+def _has_dirt(day: Day) -> bool:
+    """Whether some elements of the arrays are no candidates."""
+    findings = ("left_out", "null_candidate", "no_item_id")
+    return any(day.has("impressions", finding) for finding in findings)
+
+
+def _counted() -> Column:
+    return F.filter("candidates", lambda one: one[IS_WANTED] & (one["item_id"] != ""))
