@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from benchmarks import heats, log, page, results
+from benchmarks import heats, log, page, results, skew
 from benchmarks.measures import COUNTS, SUMS, differences, means
 from benchmarks.ours import Plan, config_of, sums_found
 from benchmarks.peers import duckdb as by_duckdb
@@ -103,3 +104,21 @@ def test_the_page_says_what_was_measured_and_what_could_not_be_had(tmp_path: Pat
     assert f"| 1 M | clustered | {ours} | 2.00 | {theirs} | 2.00 | 1.00 | ≤ 0.9 | no |" in text
     assert f"| {ours} | 2.00 (1.00 – 4.00) | 1.0 | 500,000 | 136 |" in text
     assert "not had: no JAR" in text
+
+
+def test_simulated_skew_is_that_of_queries_drawn_one_by_one(monkeypatch):
+    sizes, n_queries, n_partitions = skew.Sizes(limit=10_000), 400_000, 50
+    rng = np.random.default_rng(7)
+    drawn = sizes.least * (1.0 - rng.random(n_queries)) ** (-1.0 / sizes.alpha)
+    drawn = drawn[drawn <= sizes.limit]
+    where = rng.integers(n_partitions, size=len(drawn))
+    one_by_one = np.bincount(where, weights=drawn, minlength=n_partitions)
+    monkeypatch.setattr(skew, "DRAWN", 20_000)
+    summed = skew.loads(n_queries, n_partitions, sizes, rng)
+    assert summed.sum() == pytest.approx(one_by_one.sum(), rel=0.03)
+    assert summed.std() == pytest.approx(one_by_one.std(), rel=0.35)  # of 50 partitions
+
+
+def test_tasks_start_on_the_first_free_core():
+    assert skew.makespan(np.array([3.0, 1.0, 1.0, 1.0]), cores=2) == 3.0
+    assert skew.makespan(np.array([1.0, 1.0, 3.0]), cores=2) == 4.0

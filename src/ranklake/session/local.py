@@ -58,7 +58,7 @@ def settings(jars: Sequence[Path], warehouse: Path, *, comet: Path | None = None
     """Every setting in which a local session differs from Spark's defaults."""
     return {
         STARTED_HERE: "true",
-        "spark.sql.shuffle.partitions": str(shuffle_partitions(os.cpu_count() or 1)),
+        **_parallelism(os.cpu_count() or 1),
         # Dates and timestamps mean the same on every machine, and in every reader.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -84,6 +84,17 @@ def shuffle_partitions(cores: int) -> int:
     [8, 64, 200]
     """
     return min(4 * cores, 200)
+
+
+def _parallelism(cores: int) -> dict[str, str]:
+    """Tasks enough that no core waits for the last of a few large ones."""
+    tasks = str(shuffle_partitions(cores))
+    return {
+        "spark.sql.shuffle.partitions": tasks,
+        "spark.sql.files.minPartitionNum": tasks,
+        # What is merged stays as small: of 64 MiB, Spark's default, 20 M rows leave three tasks.
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
+    }
 
 
 def _delta() -> dict[str, str]:
