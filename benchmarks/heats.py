@@ -58,7 +58,7 @@ def heats() -> list[Heat]:
         for layout in ("clustered", "scattered")
         for part in (_sums(layout), _dedup(layout), _evaluate(layout))
     ]
-    return [*at_layouts, _models(), _small()]
+    return [*at_layouts, _late(), _models(), _small()]
 
 
 def ours(engine: str, what: str = "", gives: str = "sums", **options: Any) -> Entrant:
@@ -123,6 +123,17 @@ def _evaluate(layout: str) -> Heat:
         layout,
         (duckdb(), comet, jvm),
         (Duel(comet.title, DUCKDB, _of(layout, 2.0, 2.5)), Duel(jvm.title, DUCKDB)),
+    )
+
+
+def _late() -> Heat:
+    early, late = ours("comet"), ours("comet", ", pruned late", max_broadcast_labels=0)
+    return Heat(
+        "late",
+        "As with more than 20 M labels: other queries are dropped after the shuffle",
+        "clustered",
+        (duckdb(), early, late),
+        (Duel(late.title, early.title),),
     )
 
 

@@ -17,7 +17,7 @@ from benchmarks.measures import KS, METRICS, N_BUCKETS, SUMS, Found
 from benchmarks.sparks import started
 from ranklake import read, write
 from ranklake.config import EvalConfig, of_values
-from ranklake.pipeline import Evaluation, evaluate
+from ranklake.pipeline import Evaluation, evaluate, frames
 from ranklake.pipeline.assembled import cleaned, frames_of
 from ranklake.pipeline.frames import Frames
 from ranklake.pipeline.inputs import day_of, slices_of
@@ -29,11 +29,13 @@ CANDIDATES = {"one": "scores-of-one", "three": "scores"}
 
 
 def prepared(options: Mapping[str, Any]) -> Callable[[], Found]:
-    """Options: log, engine, unique, task (sums or evaluate), lake for evaluate, scored, settings.
+    """Options: log, engine, unique, task (sums or evaluate), lake for evaluate, scored, settings,
 
+    and max_broadcast_labels, to have the plan of a day with more labels than that.
     `scored` is "one" or "three": then these models' scores are the candidates.
     """
     spark = started(options["engine"], options.get("settings"))
+    frames.MAX_BROADCAST_LABELS = options.get("max_broadcast_labels", frames.MAX_BROADCAST_LABELS)
     if options.get("task") == "evaluate":
         config = config_of(options, format="delta", lake=options["lake"])
         write.create_tables(spark, config.lake, lake_tables(config))

@@ -39,10 +39,6 @@ class Sizes:
         """The smallest query, so that the mean is as wanted (without the limit)."""
         return self.mean * (self.alpha - 1) / self.alpha
 
-    def share_above(self, size: float) -> float:
-        """The share of the queries that are larger."""
-        return min(1.0, (self.least / size) ** self.alpha)
-
     def moment(self, power: int, end: float) -> float:
         """The expectation of size^power over the queries up to `end`, the others as 0."""
         exponent = power - self.alpha
@@ -55,20 +51,23 @@ class Sizes:
         return sizes[sizes <= self.limit]
 
 
+SCENARIOS = {
+    "limit 100 000": Sizes(),
+    "limit 5 M": Sizes(limit=5e6),
+    "heavier tail": Sizes(alpha=1.2),
+}
+
+
 def loads(n_queries: float, n_partitions: int, sizes: Sizes, rng: np.random.Generator) -> Loads:
     """The rows of each partition."""
-    few = n_queries <= DRAWN
-    split = sizes.least if few else sizes.least * (n_queries / DRAWN) ** (1 / sizes.alpha)
-    split = min(split, sizes.limit)
-    n_large = int(n_queries) if few else rng.poisson(n_queries * sizes.share_above(split))
+    one_in = max(1.0, n_queries / DRAWN)  # so many queries is larger than `split`
+    split = min(sizes.least * one_in ** (1 / sizes.alpha), sizes.limit)
+    n_large = rng.poisson(n_queries * (sizes.least / split) ** sizes.alpha)
     large = sizes.drawn_above(split, n_large, rng)
     where = rng.integers(n_partitions, size=len(large))
-    found = np.bincount(where, weights=large, minlength=n_partitions)
-    if not few:
-        a_partition = n_queries / n_partitions
-        mean, square = (a_partition * sizes.moment(power, split) for power in (1, 2))
-        found += rng.normal(mean, np.sqrt(square), n_partitions)
-    return found
+    mean, square = (n_queries / n_partitions * sizes.moment(power, split) for power in (1, 2))
+    others = rng.normal(mean, np.sqrt(square), n_partitions)
+    return others + np.bincount(where, weights=large, minlength=n_partitions)
 
 
 def makespan(tasks: Loads, cores: int) -> float:
@@ -94,12 +93,6 @@ def main(seed: int = 1, ranked: float = 0.26, rows_per_partition: float = 2e6) -
             table.add_row(*texts, f"{uneven:.2f}", f"{wait:.3f}")
     Console().print(table)
 
-
-SCENARIOS = {
-    "limit 100 000": Sizes(),
-    "limit 5 M": Sizes(limit=5e6),
-    "heavier tail": Sizes(alpha=1.2),
-}
 
 if __name__ == "__main__":
     typer.run(main)

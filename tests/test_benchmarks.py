@@ -10,9 +10,10 @@ from pyspark.sql import SparkSession
 
 from benchmarks import heats, log, page, results, skew
 from benchmarks.measures import COUNTS, SUMS, differences, means
-from benchmarks.ours import Plan, config_of, sums_found
+from benchmarks.ours import Plan, config_of, prepared, sums_found
 from benchmarks.peers import duckdb as by_duckdb
 from benchmarks.peers import polars as by_polars
+from ranklake.pipeline import frames
 
 ROWS = 6_000
 LAYOUTS = ("clustered", "scattered")
@@ -106,17 +107,27 @@ def test_the_page_says_what_was_measured_and_what_could_not_be_had(tmp_path: Pat
     assert "not had: no JAR" in text
 
 
-def test_simulated_skew_is_that_of_queries_drawn_one_by_one(monkeypatch):
-    sizes, n_queries, n_partitions = skew.Sizes(limit=10_000), 400_000, 50
+def test_the_plan_for_many_labels_gives_the_same_numbers(spark, logs, monkeypatch):
+    monkeypatch.setattr(frames, "MAX_BROADCAST_LABELS", frames.MAX_BROADCAST_LABELS)  # put back
+    options = {"log": str(logs["clustered"].home)}
+    run = prepared({**options, "engine": "jvm", "max_broadcast_labels": 0})
+    assert frames.MAX_BROADCAST_LABELS == 0
+    assert differences(by_duckdb.prepared(options)(), run()) == []
+
+
+@pytest.mark.parametrize("n_drawn", [1, 20_000])
+@pytest.mark.parametrize(("alpha", "near"), [(1.5, 0.35), (2.5, 0.15)])
+def test_simulated_skew_is_that_of_queries_drawn_one_by_one(monkeypatch, n_drawn, alpha, near):
+    sizes, n_queries, n_partitions = skew.Sizes(alpha, limit=10_000), 400_000, 500
     rng = np.random.default_rng(7)
     drawn = sizes.least * (1.0 - rng.random(n_queries)) ** (-1.0 / sizes.alpha)
     drawn = drawn[drawn <= sizes.limit]
     where = rng.integers(n_partitions, size=len(drawn))
     one_by_one = np.bincount(where, weights=drawn, minlength=n_partitions)
-    monkeypatch.setattr(skew, "DRAWN", 20_000)
+    monkeypatch.setattr(skew, "DRAWN", n_drawn)
     summed = skew.loads(n_queries, n_partitions, sizes, rng)
     assert summed.sum() == pytest.approx(one_by_one.sum(), rel=0.03)
-    assert summed.std() == pytest.approx(one_by_one.std(), rel=0.35)  # of 50 partitions
+    assert summed.std() == pytest.approx(one_by_one.std(), rel=near)
 
 
 def test_tasks_start_on_the_first_free_core():

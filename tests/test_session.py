@@ -6,6 +6,9 @@ import threading
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -352,6 +355,13 @@ def test_a_client_without_delta_still_gets_its_session(spark, monkeypatch):
 def test_a_local_session_works_in_utc_and_leaves_no_warehouse(spark):
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert not Path("spark-warehouse").exists()
+
+
+def test_a_file_of_a_few_megabytes_is_read_by_all_cores(spark, tmp_path):
+    numbers = np.random.default_rng(1).random(4_000_000)  # 32 MB, which cannot be compressed
+    pq.write_table(pa.table({"x": numbers}), tmp_path / "x.parquet", row_group_size=100_000)
+    # By Spark's defaults two cores would read it in two parts, and four in four.
+    assert spark.read.parquet(str(tmp_path)).rdd.getNumPartitions() >= 8
 
 
 # progress

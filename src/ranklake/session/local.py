@@ -58,7 +58,7 @@ def settings(jars: Sequence[Path], warehouse: Path, *, comet: Path | None = None
     """Every setting in which a local session differs from Spark's defaults."""
     return {
         STARTED_HERE: "true",
-        **_parallelism(os.cpu_count() or 1),
+        **_parallelism(n_tasks(os.cpu_count() or 1)),
         # Dates and timestamps mean the same on every machine, and in every reader.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -75,24 +75,23 @@ def settings(jars: Sequence[Path], warehouse: Path, *, comet: Path | None = None
     }
 
 
-def shuffle_partitions(cores: int) -> int:
-    """Four a core: small enough to sort in memory, and adaptive execution merges needless ones.
+def n_tasks(cores: int) -> int:
+    """Four a core: small enough to sort in memory, and no core waits long for the last one.
 
-    Spark's own 200 is right for a cluster and stays the limit.
+    Spark's own 200 partitions are right for a cluster and stay the limit.
 
-    >>> [shuffle_partitions(cores) for cores in (2, 16, 96)]
+    >>> [n_tasks(cores) for cores in (2, 16, 96)]
     [8, 64, 200]
     """
     return min(4 * cores, 200)
 
 
-def _parallelism(cores: int) -> dict[str, str]:
-    """Tasks enough that no core waits for the last of a few large ones."""
-    tasks = str(shuffle_partitions(cores))
+def _parallelism(tasks: int) -> dict[str, str]:
+    """Into how many tasks files and shuffles are cut; adaptive execution merges small ones."""
     return {
-        "spark.sql.shuffle.partitions": tasks,
-        "spark.sql.files.minPartitionNum": tasks,
-        # What is merged stays as small: of 64 MiB, Spark's default, 20 M rows leave three tasks.
+        "spark.sql.shuffle.partitions": str(tasks),
+        "spark.sql.files.minPartitionNum": str(tasks),
+        # Of 64 MiB, Spark's default, the ranked rows of 20 M impressions would be three tasks.
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
     }
 
