@@ -7,13 +7,14 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -28,6 +29,7 @@ from ranklake.schemas import METRICS, arrow_schema
 FIRST = date(2026, 1, 1)
 SECOND = FIRST + timedelta(days=1)
 MODELS = ("m1", "m2")
+METRICS_SCHEMA = arrow_schema(METRICS)
 TABLES = ("query_metrics", "metric_sums", "metrics", "quality")
 
 
@@ -126,6 +128,18 @@ def toml(values: Mapping[str, Any]) -> str:
     return "\n".join(line(key, value) for key, value in values.items())
 
 
+class Partitions(TypedDict):
+    """Whose rows the writer replaces."""
+
+    day: date
+    models: list[str]
+    run_id: str
+
+
+def partitions_of(day: date, *models: str) -> Partitions:
+    return {"day": day, "models": [*models], "run_id": "r"}
+
+
 def config_of(directory: Path, lake: Path, **changes: Any) -> EvalConfig:
     return of_values({**settings(directory, lake), **changes})
 
@@ -196,7 +210,7 @@ def test_a_run_killed_before_any_write_leaves_what_was_published(
 def kill_before(patched: pytest.MonkeyPatch, table: str) -> None:
     replace, record = Publisher._replace, Publisher.record
 
-    def replace_or_die(self: Publisher, target: Any, rows: DataFrame) -> int:
+    def replace_or_die(self: Publisher, target: Any, rows: DataFrame | pa.Table) -> int:
         if target.name == table:
             raise Killed
         return replace(self, target, rows)
@@ -275,6 +289,8 @@ def test_the_tables_are_described_and_open_everywhere(published: Path) -> None:
         assert table.metadata().partition_columns == ["event_date", "model_version"]
         assert table.metadata().description
         assert all(field.metadata.get("comment") for field in table.schema().fields), name
+    actions = pa.table(DeltaTable(home / "query_metrics").get_add_actions(flatten=True))
+    assert [name for name in actions.column_names if name.startswith("min.")] == ["min.query_id"]
     n_rows = Lake(home).metrics().num_rows
     assert pl.read_delta(str(home / "metrics")).height == n_rows
     connection = duckdb.connect().register("rows", Lake(home).metrics())
@@ -407,25 +423,48 @@ def test_changed_definitions_are_refused_until_they_are_meant(
 def test_rows_outside_the_partition_fail_the_write(
     spark: SparkSession, directory: Path, lake: Path
 ) -> None:
-    rows = spark.createDataFrame(
-        Lake(lake).metrics(dates=FIRST, models="m1").select(arrow_schema(METRICS).names)
-    )
+    rows = Lake(lake).metrics(dates=FIRST, models="m1").select(METRICS_SCHEMA.names)
     version = DeltaTable(lake / "metrics").version()
-    config = config_of(directory, lake)
+    to, partitions = config_of(directory, lake).lake, partitions_of(FIRST, "m2")
     with pytest.raises(AnalysisException, match="REPLACE_WHERE_MISMATCH"):
-        write.replace_partitions(rows, config.lake, METRICS, day=FIRST, models=["m2"], run_id="r")
+        write.replace_partitions(spark.createDataFrame(rows), to, METRICS, **partitions)
+    with pytest.raises(DeltaError, match="failed validation check"):
+        write.replace_little(spark, rows, to, METRICS, **partitions)
     assert DeltaTable(lake / "metrics").version() == version
+
+
+def test_little_tables_are_written_without_spark_and_keep_their_constraints(
+    spark: SparkSession, directory: Path, lake: Path
+) -> None:
+    rows = Lake(lake).metrics(dates=FIRST, models="m1").select(METRICS_SCHEMA.names)
+    before, (run_id,) = contents(lake), {*rows["run_id"].to_pylist()}
+    to, partitions = config_of(directory, lake).lake, partitions_of(FIRST, "m1")
+    for column, wrong in {"value": float("nan"), "n_defined": -1, "metric": None}.items():
+        field = METRICS_SCHEMA.field(column)
+        broken = rows.set_column(
+            METRICS_SCHEMA.get_field_index(column), field, pa.array([wrong] * len(rows), field.type)
+        )
+        with pytest.raises(DeltaError, match=r"validation check|non-nullable"):
+            write.replace_little(spark, broken, to, METRICS, **partitions)
+    assert same(contents(lake), before)
+    last = {name: DeltaTable(lake / name).history(1)[0] for name in ("metrics", "runs", "quality")}
+    assert all(commit["engineInfo"].startswith("delta-rs") for commit in last.values())
+    assert write.replace_little(spark, rows, to, METRICS, **{**partitions, "run_id": run_id}) == (
+        last["metrics"]["version"] + 1
+    )
+    assert same(contents(lake), before)
+    assert DeltaTable(lake / "metrics").history(1)[0]["userMetadata"] == run_id
 
 
 @pytest.mark.parametrize("name", ["", "m$1", "R&D", "ranker (beta)", "v:1", "a\\b", "o'brien", "é"])
 def test_the_writer_takes_no_other_partition_names(
     spark: SparkSession, directory: Path, lake: Path, name: str
 ) -> None:
-    config = config_of(directory, lake)
+    to, partitions = config_of(directory, lake).lake, partitions_of(FIRST, name)
     with pytest.raises(ValueError, match="partition"):
-        write.replace_partitions(
-            spark.range(1), config.lake, METRICS, day=FIRST, models=[name], run_id="r"
-        )
+        write.replace_partitions(spark.range(1), to, METRICS, **partitions)
+    with pytest.raises(ValueError, match="partition"):
+        write.replace_little(spark, METRICS_SCHEMA.empty_table(), to, METRICS, **partitions)
 
 
 class ConcurrentAppendException(Exception):

@@ -20,18 +20,15 @@ def hashed(rows: DataFrame) -> DataFrame:
 def distinct_items(candidates: DataFrame) -> DataFrame:
     """One row per (model_version, query, item): the largest of each value over its rows.
 
-    min_slice_id is the smallest slice_id. The shuffle is by query, so that counting needs no other.
+    min_slice_id is the smallest slice_id, where there is one. The shuffle is by query_hash alone:
+    counting the items of a query needs no other.
     """
     keys = [*QUERY_KEYS, "item_id"]
-    maxima = [name for name in candidates.columns if name not in keys]
-    return (
-        candidates.repartition(*QUERY_KEYS)
-        .groupBy(*keys)
-        .agg(
-            *[F.max(name).alias(name) for name in maxima],
-            F.min("slice_id").alias("min_slice_id"),
-        )
-    )
+    values = [F.max(name).alias(name) for name in candidates.columns if name not in keys]
+    if "slice_id" in candidates.columns:
+        values.append(F.min("slice_id").alias("min_slice_id"))
+    shuffled = candidates.repartition("query_hash")
+    return shuffled.groupBy(*keys).agg(*values) if values else shuffled.select(*keys).distinct()
 
 
 def counted(candidates: DataFrame, *, is_unique: bool) -> DataFrame:
@@ -43,20 +40,22 @@ def counted(candidates: DataFrame, *, is_unique: bool) -> DataFrame:
     has_mixed_slices  whether they disagree
     n_slots, weight   of the query, the largest, where the candidates have them
     score_sum, ...    as metrics.probabilities.score_sums, where the candidates have scores
-    Where `is_unique` every row is an item of its own, and none is shuffled.
+    Where `is_unique` every row is an item of its own, and none is shuffled. Else the counts are
+    shuffled once more: who reads them reads that shuffle, and items are told apart once in a job.
     """
     items = (
         candidates.withColumn("min_slice_id", F.col("slice_id"))
         if is_unique
         else distinct_items(candidates)
     )
-    return items.groupBy(*QUERY_KEYS).agg(
+    counts = items.groupBy(*QUERY_KEYS).agg(
         _n_candidates(),
         F.max("bucket").alias("bucket"),
         F.max("slice_id").alias("slice_id"),
         (F.min("min_slice_id") < F.max("slice_id")).alias("has_mixed_slices"),
         *_extras(items),
     )
+    return counts if is_unique else counts.repartition(*QUERY_KEYS)
 
 
 def counted_in_rows(queries: DataFrame) -> DataFrame:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ranklake.schemas import ITEM, QUERY, ROW_LABELS
+from ranklake.schemas import ITEM, ROW_LABELS
 
 LabelGains = Mapping[str, Mapping[str, float]]
 """For each label, what one event of each kind (click, conversion, judgment) is worth."""
@@ -74,17 +74,6 @@ def judged_items(rows: DataFrame) -> DataFrame:
 def labelled_hashes(labels: DataFrame) -> DataFrame:
     """One row per query_hash with a label: a safe pre-filter, since a collision only ranks more."""
     return labels.select("query_hash").distinct()
-
-
-def hit_queries(labels: DataFrame, *, names: Sequence[str]) -> DataFrame:
-    """One row per (query, label) that has a hit: a relevant item, or one that is judged at all."""
-    relevant = {name: F.col(gain_column(name)) > 0 for name in names}
-    if "is_judged" in labels.columns:
-        is_judged = F.coalesce("is_judged", F.lit(False))
-        relevant = {name: found | is_judged for name, found in relevant.items()}
-    reached = [F.when(found, F.lit(name)) for name, found in relevant.items()]
-    each = labels.select(*QUERY, F.explode(F.array(*reached)).alias("label"))
-    return each.where(F.col("label").isNotNull()).distinct()
 
 
 def for_models(labels: DataFrame, *, models: Sequence[str]) -> DataFrame:

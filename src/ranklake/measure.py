@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from ranklake.metrics import Measure, Ranking
 from ranklake.metrics.atoms import Atoms
 from ranklake.metrics.probabilities import as_probability
-from ranklake.schemas import QUERY, QUERY_EXTRAS, QUERY_KEYS
+from ranklake.schemas import QUERY_EXTRAS, QUERY_KEYS
 
 _INTS = "array<int>"
 _DOUBLES = "array<double>"
@@ -89,30 +89,39 @@ def without_duplicates(measured: DataFrame) -> DataFrame:
     ).drop("n_rows")
 
 
-def without_hits(
-    queries: DataFrame, *, hit: DataFrame, labels: Sequence[str], measures: Sequence[Measure]
+def completed(
+    queries: DataFrame, *, measured: DataFrame, labels: Sequence[str], measures: Sequence[Measure]
 ) -> DataFrame:
-    """One row per query and label for which there is no row in `hit`; columns as `measured`.
+    """One row per query and label: as `measured` where that has one, else what is known unranked.
 
-    `hit` holds the queries that have a hit, by label. The values of the others are known without
-    ranking: 0, or null where the metric is undefined.
+    Without a hit a value is 0, or null where the metric is undefined. `queries` holds one row per
+    (model, query) and is partitioned as `measured` is: with one label nothing is shuffled.
     """
-    every_label = F.explode(F.array(*[F.lit(label) for label in labels]))
-    return (
-        queries.withColumn("label", every_label)
-        .join(hit, on=[*QUERY, "label"], how="left_anti")
-        .transform(valued_without_hits, measures=measures)
-        .withColumns(
-            {
-                "n_relevant": F.lit(0),
-                "n_retrieved": F.lit(0),
-                "n_scored_hits": F.lit(0),
-                "hit_ranks": F.array().cast(_INTS),
-                "hit_gains": F.array().cast(_DOUBLES),
-                "ideal_gains": F.array().cast(_DOUBLES),
-            }
-        )
+    of_queries = [name for name in queries.columns if name not in QUERY_KEYS]
+    found = measured.drop(*of_queries)
+    if len(labels) == 1:  # then it is known without a join, which would ask for a shuffle by it
+        asked, keys, found = queries.withColumn("label", F.lit(labels[0])), [], found.drop("label")
+    else:
+        each_label = F.explode(F.array(*[F.lit(label) for label in labels]))
+        asked, keys = queries.withColumn("label", each_label), ["label"]
+    rows = asked.join(found.hint("shuffle_hash"), on=[*QUERY_KEYS, *keys], how="left")
+    has_none = F.col("n_relevant").isNull()
+    return rows.withColumns(
+        {
+            **{m.column: _or_without_hits(m, has_none) for m in measures},
+            **{name: F.coalesce(name, F.lit(0)) for name in _COUNTS if name in found.columns},
+            **{name: F.coalesce(name, F.array().cast(type_)) for name, type_ in _LISTS.items()},
+        }
     )
+
+
+def _or_without_hits(measure: Measure, has_none: Column) -> Column:
+    value = F.when(has_none, _without_hits(measure)).otherwise(F.col(measure.column))
+    return value.cast("double").alias(measure.column)
+
+
+_COUNTS = ("n_relevant", "n_retrieved", "n_scored_hits")
+_LISTS = {"hit_ranks": _INTS, "hit_gains": _DOUBLES, "ideal_gains": _DOUBLES}
 
 
 def _without_hits(measure: Measure) -> Column:

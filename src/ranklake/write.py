@@ -4,18 +4,22 @@ No function here can overwrite without a predicate: a partition is named by its 
 """
 
 import fcntl
+import json
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
-from deltalake import DeltaTable
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from ranklake import schemas
 from ranklake.complaints import is_missing_table
@@ -25,7 +29,7 @@ from ranklake.schemas import Table
 from ranklake.schemas.conform import conformed
 from ranklake.together import together
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 ATTEMPTS = 5
 RETRIED = (
@@ -34,6 +38,7 @@ RETRIED = (
     "ConcurrentDeleteReadException",
     "ConcurrentDeleteDeleteException",
     "ConcurrentTransactionException",
+    "CommitFailedError",
 )
 """Delta's conflicts that trying again can cure. A changed schema or protocol is none of them."""
 
@@ -41,8 +46,8 @@ _PROPERTIES = {
     "delta.enableDeletionVectors": "false",
     "delta.logRetentionDuration": "interval 60 days",
     "delta.deletedFileRetentionDuration": "interval 14 days",
+    "ranklake.schema_version": "1",
 }
-_SCHEMA_VERSION = "1"
 
 
 def create_tables(spark: SparkSession, lake: Lake, tables: Sequence[Table]) -> list[str]:
@@ -87,6 +92,9 @@ def _add_checks(spark: SparkSession, name: str, checks: Sequence[schemas.Check])
 
 def columns_of(spark: SparkSession, lake: Lake, table: Table) -> dict[str, str] | None:
     """The types of the table's columns as it stands, by name; None where there is no table."""
+    if here := lake.table_here(table.name):
+        schema = T.StructType.fromJson(json.loads(DeltaTable(here).schema().to_json()))
+        return {field.name: field.dataType.simpleString() for field in schema.fields}
     try:
         fields = spark.sql(f"SELECT * FROM {lake.sql_name(table.name)} LIMIT 0").schema.fields
     except AnalysisException as error:
@@ -111,10 +119,9 @@ def _create_statement(name: str, table: Table) -> str:
     columns = ",\n  ".join(
         _column_clause(column, nullable=not column.required) for column in table.columns
     )
-    properties = ", ".join(
-        f"'{key}' = '{value}'"
-        for key, value in {**_PROPERTIES, "ranklake.schema_version": _SCHEMA_VERSION}.items()
-    )
+    bounds = {"delta.dataSkippingStatsColumns": ",".join(table.with_bounds)}
+    given = {**_PROPERTIES, **(bounds if table.with_bounds else {})}
+    properties = ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
     return (
         f"CREATE TABLE IF NOT EXISTS {name} (\n  {columns}\n) USING delta"
         f" PARTITIONED BY ({', '.join(table.partitioned_by)})"
@@ -145,18 +152,14 @@ def replace_partitions(
     Rows outside the day and models fail the write. Without rows the partitions are empty after it.
     Raises WriteConflict when other runs commit first, ATTEMPTS times.
     """
-    for model in models:
-        if not schemas.is_model_version(model):
-            raise ValueError(f"{model!r} is no name for a partition")
-    names = ", ".join(quoted(model) for model in models)
-    predicate = f"event_date = DATE'{day:%Y-%m-%d}' AND model_version IN ({names})"
+    partitions = _partitions(day, models)
     writer = (
         conformed(
             rows.withColumn("event_date", F.lit(day)).withColumn("run_id", F.lit(run_id)), table
         )
         .write.format("delta")
         .mode("overwrite")
-        .option("replaceWhere", predicate)
+        .option("replaceWhere", partitions)
         .option("userMetadata", run_id)
     )
     with _locked(lake, table):
@@ -164,20 +167,67 @@ def replace_partitions(
         return version_of(rows.sparkSession, lake, table, run_id=run_id)
 
 
-def append(rows: DataFrame, lake: Lake, table: Table, *, run_id: str) -> None:
-    """Adds the rows in one commit. For the manifest, which is never rewritten."""
-    writer = (
-        conformed(rows, table).write.format("delta").mode("append").option("userMetadata", run_id)
-    )
+def replace_little(
+    spark: SparkSession,
+    rows: pa.Table,
+    lake: Lake,
+    table: Table,
+    *,
+    day: date,
+    models: Sequence[str],
+    run_id: str,
+) -> int:
+    """As replace_partitions, of rows that the driver has: they need no Spark (decision 0014)."""
+    partitions, here = _partitions(day, models), lake.table_here(table.name)
+    complete = schemas.arrow_rows(rows, table, event_date=day, run_id=run_id)
+    if here is None:
+        frame = spark.createDataFrame(complete).coalesce(1)
+        return replace_partitions(frame, lake, table, day=day, models=models, run_id=run_id)
     with _locked(lake, table):
-        retried(lambda: writer.saveAsTable(lake.sql_name(table.name)), table)
+        return retried(lambda: _written_here(complete, here, run_id, partitions), table)
+
+
+def append(spark: SparkSession, rows: pa.Table, lake: Lake, table: Table, *, run_id: str) -> None:
+    """Adds the rows in one commit. For the manifest, which is never rewritten."""
+    complete = schemas.arrow_rows(rows, table)
+    write: Callable[[], object]
+    if here := lake.table_here(table.name):
+        write = partial(_written_here, complete, here, run_id)
+    else:
+        frame = conformed(spark.createDataFrame(complete).coalesce(1), table)
+        writer = frame.write.format("delta").mode("append").option("userMetadata", run_id)
+        write = partial(writer.saveAsTable, lake.sql_name(table.name))
+    with _locked(lake, table):
+        retried(write, table)
+
+
+def _partitions(day: date, models: Sequence[str]) -> str:
+    """The condition that names them, in the SQL of Spark and of delta-rs."""
+    for model in models:
+        if not schemas.is_model_version(model):
+            raise ValueError(f"{model!r} is no name for a partition")
+    names = ", ".join(quoted(model) for model in models)
+    return f"event_date = DATE'{day:%Y-%m-%d}' AND model_version IN ({names})"
+
+
+def _written_here(rows: pa.Table, here: Path, run_id: str, partitions: str | None = None) -> int:
+    """Adds the rows, or replaces those of the partitions, by delta-rs; returns the Delta version.
+
+    delta-rs sees no conflict between two overwrites: the caller has locked the table.
+    """
+    table = DeltaTable(here)
+    by = CommitProperties(custom_metadata={"userMetadata": run_id})
+    if partitions:
+        write_deltalake(table, rows, mode="overwrite", predicate=partitions, commit_properties=by)
+    else:
+        write_deltalake(table, rows, mode="append", commit_properties=by)
+    return table.version()
 
 
 def version_of(spark: SparkSession, lake: Lake, table: Table, *, run_id: str) -> int:
     """The Delta version that the run committed; the latest one where it had nothing to commit."""
-    directory = lake.directory(table.name)
-    if directory is not None:  # under the lock nobody else has committed since
-        return DeltaTable(directory).version()
+    if here := lake.table_here(table.name):  # under the lock nobody else has committed since
+        return DeltaTable(here).version()
     history = spark.sql(f"DESCRIBE HISTORY {lake.sql_name(table.name)} LIMIT 50")
     commits = history.select("version", "userMetadata").collect()
     own = [row["version"] for row in commits if row["userMetadata"] == run_id]
@@ -185,8 +235,8 @@ def version_of(spark: SparkSession, lake: Lake, table: Table, *, run_id: str) ->
 
 
 def retried(
-    write: Callable[[], T], table: Table, *, pause: Callable[[float], None] = time.sleep
-) -> T:
+    write: Callable[[], Result], table: Table, *, pause: Callable[[float], None] = time.sleep
+) -> Result:
     """Runs the write, again after a RETRIED conflict. Raises WriteConflict at the end."""
     for attempt in range(1, ATTEMPTS + 1):
         try:

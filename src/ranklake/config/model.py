@@ -120,6 +120,11 @@ class Lake(BaseModel):
             return None
         return Path(located(self.path)) / table
 
+    def table_here(self, table: str) -> Path | None:
+        """The table's directory where this machine has it; a path may lie in Spark's HDFS, too."""
+        directory = self.directory(table)
+        return directory if directory and (directory / "_delta_log").is_dir() else None
+
     def sql_name(self, table: str) -> str:
         """How SQL names the table; it is safe to put into a statement."""
         if self.catalog_schema:

@@ -9,7 +9,6 @@ from pyspark.sql import functions as F
 from ranklake import clean, count, label, rank
 from ranklake.aggregate import slices
 from ranklake.config import EvalConfig
-from ranklake.metrics import Need
 from ranklake.pipeline import frames, nested
 from ranklake.pipeline.frames import Frames, InRows, union
 from ranklake.pipeline.inputs import Day
@@ -44,9 +43,6 @@ def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
         impressions=impressions,
         events=events,
         labels=label.for_models(with_judged, models=models),
-        hit=label.hit_queries(
-            with_judged if Need.JUDGED in config.needs else labels, names=config.labels
-        ),
         hashes=hashes,
         has_few_labels=day.n_labels <= frames.MAX_BROADCAST_LABELS,
         config=config,

@@ -38,7 +38,6 @@ class Frames:
     listed  candidates of models that were given every asked query
     events  the clicks and conversions of the day, by input
     labels  the label events, a row for every model; where judged items count, these too
-    hit     the queries that a label reaches, by label
     hashes  the hashes of the queries that any label reaches
     in_rows the queries of `served`, where their candidates are ranked in their rows; why_flat says
             why a nested input's are not
@@ -51,7 +50,6 @@ class Frames:
     impressions: DataFrame | None
     events: Mapping[str, DataFrame]
     labels: DataFrame
-    hit: DataFrame
     hashes: DataFrame
     has_few_labels: bool
     config: EvalConfig
@@ -149,11 +147,8 @@ class Frames:
     def _distinct(self, candidates: DataFrame) -> DataFrame:
         keys = [*QUERY_KEYS, "item_id"]
         scores = ["score"] if self._has_scores else []
-        if self._is_unique:
-            return candidates.select(*keys, *scores)
-        if not scores:
-            return candidates.select(*keys).distinct()
-        return candidates.groupBy(*keys).agg(F.max("score").alias("score"))
+        needed = candidates.select(*keys, *scores)
+        return needed if self._is_unique else count.distinct_items(needed)
 
     def _of_judged(self, queries: DataFrame) -> DataFrame:
         """The queries, with the counts of their judged candidates alone."""
@@ -240,15 +235,17 @@ class Frames:
 
     def per_query(self, measures: Sequence[Measure]) -> DataFrame:
         """One row per (model, query, label) of all queries: ranked where a label reaches them."""
-        others = self.queries().transform(
-            measure.without_hits, hit=self.hit, labels=self.config.labels, measures=measures
+        completed = self.queries().transform(
+            measure.completed,
+            measured=self.measured(measures),
+            labels=self.config.labels,
+            measures=measures,
         )
-        measured = self._kept_promise(self.measured(measures))
-        return measured.unionByName(others, allowMissingColumns=True)
+        return self._kept_promise(completed)
 
     def _kept_promise(self, measured: DataFrame) -> DataFrame:
-        is_promised = self.config.unique_key
-        return measured.transform(measure.without_duplicates) if is_promised else measured
+        is_unverified = self.config.unique_key and "n_rows" in measured.columns
+        return measured.transform(measure.without_duplicates) if is_unverified else measured
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import date
 from functools import partial
+from typing import TypedDict
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -58,6 +60,12 @@ def check_tables(spark: SparkSession, config: EvalConfig, tables: Sequence[schem
         raise ConfigError(problems)
 
 
+class _Partitions(TypedDict):
+    day: date
+    models: list[str]
+    run_id: str
+
+
 class Publisher:
     """Writes one run's rows into its partitions, and remembers the versions in the run."""
 
@@ -78,12 +86,11 @@ class Publisher:
     def clear_detail(self) -> None:
         """Empties the run's partitions of query_metrics: a run without detail leaves no old one."""
         table = detail_table(self._config)
-        rows = self._spark.createDataFrame(schemas.arrow_schema(table).empty_table())
-        self._replace(table, rows)
+        self.replace(table, schemas.arrow_schema(table).empty_table())
 
     def replace(self, table: schemas.Table, rows: pa.Table) -> None:
         """Replaces the run's partitions of the table by rows made on the driver."""
-        self._replace(table, self._spark.createDataFrame(rows).coalesce(1))
+        self._replace(table, rows)
 
     def publish(self, metric_sums: pa.Table, quality: pa.Table, metrics: pa.Table) -> None:
         """Writes what the run found: the commit of `metrics` is the publication."""
@@ -96,8 +103,8 @@ class Publisher:
 
     def record(self, status: str, *, message: str | None = None) -> None:
         """Appends the run's rows to the manifest."""
-        rows = self._spark.createDataFrame(self._run.rows(status, message=message)).coalesce(1)
-        write.append(rows, self._config.lake, schemas.RUNS, run_id=self._run.run_id)
+        rows = self._run.rows(status, message=message)
+        write.append(self._spark, rows, self._config.lake, schemas.RUNS, run_id=self._run.run_id)
 
     def record_failure(self, error: Exception) -> None:
         """Appends a FAILED row; a lake that cannot take it must not hide the error itself."""
@@ -105,16 +112,14 @@ class Publisher:
         with suppress(Exception):
             self.record("FAILED", message=f"{type(error).__name__}: " + "\n".join(first_lines))
 
-    def _replace(self, table: schemas.Table, rows: DataFrame) -> int:
-        version = write.replace_partitions(
-            rows,
-            self._config.lake,
-            table,
-            day=self._run.day,
-            models=list(self._run.models),
-            run_id=self._run.run_id,
-        )
-        self._run.table_versions[table.name] = version
+    def _replace(self, table: schemas.Table, rows: DataFrame | pa.Table) -> int:
+        run, lake = self._run, self._config.lake
+        partitions = _Partitions(day=run.day, models=list(run.models), run_id=run.run_id)
+        if isinstance(rows, pa.Table):
+            version = write.replace_little(self._spark, rows, lake, table, **partitions)
+        else:
+            version = write.replace_partitions(rows, lake, table, **partitions)
+        run.table_versions[table.name] = version
         return version
 
     def _committed(self, table: schemas.Table, version: int) -> DataFrame:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -19,13 +20,18 @@ def recorded_definitions(spark: SparkSession, lake: Lake) -> dict[str, Any]:
 
     Empty where no run has succeeded yet.
     """
-    runs = spark.table(lake.sql_name(schemas.RUNS.name)).where(F.col("status") == "SUCCESS")
-    newest_last = (
-        runs.groupBy("definitions")
-        .agg(F.max("finished_at").alias("finished_at"))
-        .orderBy("finished_at")
-    )
-    return merged_definitions(json.loads(row["definitions"]) for row in newest_last.collect())
+    here = lake.table_here(schemas.RUNS.name)
+    if here:
+        runs = DeltaTable(here).to_pyarrow_table(
+            columns=["definitions", "finished_at"], filters=[("status", "=", "SUCCESS")]
+        )
+    else:
+        every_run = spark.table(lake.sql_name(schemas.RUNS.name))
+        succeeded = every_run.where(F.col("status") == "SUCCESS")
+        runs = succeeded.select("definitions", "finished_at").distinct().toArrow()
+    newest = runs.group_by("definitions").aggregate([("finished_at", "max")])
+    newest_last = newest.sort_by("finished_at_max")["definitions"].to_pylist()
+    return merged_definitions(json.loads(definitions) for definitions in newest_last)
 
 
 def published_days(spark: SparkSession, lake: Lake, first: date, last: date) -> list[date]:

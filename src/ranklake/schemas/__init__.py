@@ -1,6 +1,6 @@
 """Every table: its columns, types, nullability and meaning. The inputs' contracts, and the lake."""
 
-from ranklake.schemas.arrow import arrow_schema
+from ranklake.schemas.arrow import arrow_rows, arrow_schema
 from ranklake.schemas.inputs import (
     CLICKS,
     CONVERSIONS,
@@ -68,6 +68,7 @@ __all__ = [
     "Column",
     "SliceLists",
     "Table",
+    "arrow_rows",
     "arrow_schema",
     "is_model_version",
 ]

@@ -1,5 +1,7 @@
 """The tables as Arrow knows them, for rows that are made on the driver."""
 
+from typing import Any
+
 import pyarrow as pa
 
 from ranklake.schemas.table import Table
@@ -25,3 +27,18 @@ def arrow_schema(table: Table) -> pa.Schema:
     return pa.schema(
         [pa.field(c.name, _ARROW[c.type], nullable=not c.required) for c in table.columns]
     )
+
+
+def arrow_rows(rows: pa.Table, table: Table, **constants: Any) -> pa.Table:
+    """The table's columns, in order and in their types; `constants` are columns of one value.
+
+    Raises KeyError when a column is missing.
+    """
+    schema = arrow_schema(table)
+    columns = [
+        pa.repeat(pa.scalar(constants[field.name], field.type), len(rows))
+        if field.name in constants
+        else rows.column(field.name).cast(field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)

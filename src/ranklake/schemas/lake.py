@@ -95,8 +95,9 @@ QUERY_METRICS = Table(
     partitioned_by=PARTITIONS,
     checks=(
         Check("bucket_range", "bucket >= 0"),
-        Check("counts_range", "n_candidates >= 0 AND n_relevant >= size(hit_ranks)"),
+        Check("counts_range", "n_candidates >= 0 AND n_relevant >= cardinality(hit_ranks)"),
     ),
+    with_bounds=("query_id",),
 )
 
 QUERY_EXTRA_COLUMNS = (
@@ -134,7 +135,7 @@ METRIC_SUMS = Table(
         ),
     ),
     partitioned_by=PARTITIONS,
-    checks=(Check("same_buckets", "size(num) = size(den)"),),
+    checks=(Check("same_buckets", "cardinality(num) = cardinality(den)"),),
 )
 
 METRICS = Table(

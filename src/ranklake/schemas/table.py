@@ -16,7 +16,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Check:
-    """A condition of every row, in Spark SQL. Delta treats NULL as false: say `x IS NULL OR`."""
+    """A condition of every row, in words that Spark's SQL and DataFusion's (delta-rs) both know.
+
+    Delta treats NULL as false: say `x IS NULL OR`.
+    """
 
     name: str
     condition: str
@@ -24,13 +27,18 @@ class Check:
 
 @dataclass(frozen=True)
 class Table:
-    """One table: what one row is, its columns in order, its partitions and its checks."""
+    """One table: what one row is, its columns in order, its partitions and its checks.
+
+    with_bounds  the columns whose least and largest value each file is known by; empty: Delta's
+                 choice, its first 32, which costs at every row
+    """
 
     name: str
     one_row: str
     columns: tuple[Column, ...]
     partitioned_by: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
+    with_bounds: tuple[str, ...] = ()
 
     def column(self, name: str) -> Column:
         """The column of that name. Raises KeyError when there is none."""
