@@ -26,7 +26,6 @@ from benchmarks.results import GIB
 MEMORY = {"RANKLAKE_DRIVER_MEMORY": "7g"}
 COMET, DUCKDB = "ranklake comet", "DuckDB, the SQL of a user"
 DUCKDB_MEMORY = "10GB"
-ROWS_PER_PARTITION = 4_000_000
 STAGE = "stage "
 
 tell = Console(stderr=True)
@@ -98,8 +97,7 @@ def main(
     found = {
         "sizes": measured,
         "targets": targets(measured),
-        "settings": f"ranklake: {_memory()}, a shuffle partition for every"
-        f" {ROWS_PER_PARTITION // 10**6} M rows.",
+        "settings": f"ranklake: {_memory()}.",
         **results.surroundings(f"make bench-scale OPTIONS='--sizes {sizes} --runs {runs}'"),
     }
     results.kept(home, "scale", found)
@@ -113,7 +111,7 @@ def measured_at(rows: int, n_warm: int, home: Path) -> results.Result:
     place = home / f"clustered-{rows}"
     tell.print(f"{rows:,} rows")
     log.generated(place, rows=rows, layout="clustered")
-    rounds, failed = _rounds(_specs(rows, place, home, is_alone=n_warm == 0), n_warm, home)
+    rounds, failed = _rounds(_specs(place, home, is_alone=n_warm == 0), n_warm, home)
     first = {title: runs[0].found for title, runs in rounds.items() if runs}
     if len(first) == 2 and (wrong := differences(first[COMET], first[DUCKDB])):
         raise SystemExit(f"{rows:,} rows: {wrong[:5]}")
@@ -124,12 +122,9 @@ def measured_at(rows: int, n_warm: int, home: Path) -> results.Result:
     return {"rows": rows, "entrants": entrants | reasons, "stages": stages}
 
 
-def _specs(rows: int, place: Path, home: Path, *, is_alone: bool) -> dict[str, tuple[str, dict]]:
+def _specs(place: Path, home: Path, *, is_alone: bool) -> dict[str, tuple[str, dict]]:
     """Title → module and options of each contestant."""
-    # until the engine sizes them: then ranklake is run as it comes
-    partitions = str(max(4 * (os.cpu_count() or 1), rows // ROWS_PER_PARTITION))
-    settings = {"spark.sql.shuffle.partitions": partitions}
-    comet = {"log": str(place), "engine": "comet", "settings": settings}
+    comet = {"log": str(place), "engine": "comet"}
     duckdb = {"log": str(place), "memory_limit": DUCKDB_MEMORY, "temp": str(home / "tmp")}
     specs = {COMET: ("benchmarks.scale", comet)}
     return specs if is_alone else {**specs, DUCKDB: ("benchmarks.peers.duckdb", duckdb)}

@@ -58,7 +58,7 @@ def settings(jars: Sequence[Path], warehouse: Path, *, comet: Path | None = None
     """Every setting in which a local session differs from Spark's defaults."""
     return {
         STARTED_HERE: "true",
-        **_parallelism(n_tasks(os.cpu_count() or 1)),
+        **_parallelism(os.cpu_count() or 1),
         # Dates and timestamps mean the same on every machine, and in every reader.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -86,11 +86,17 @@ def n_tasks(cores: int) -> int:
     return min(4 * cores, 200)
 
 
-def _parallelism(tasks: int) -> dict[str, str]:
-    """Into how many tasks files and shuffles are cut; adaptive execution merges small ones."""
+def _parallelism(cores: int) -> dict[str, str]:
+    """Into how many tasks files and shuffles are cut.
+
+    A shuffle begins with parts enough for a log of a billion rows on two cores; adaptive execution
+    merges them by their size, those of a small log into one.
+    """
+    tasks = str(n_tasks(cores))
     return {
-        "spark.sql.shuffle.partitions": str(tasks),
-        "spark.sql.files.minPartitionNum": str(tasks),
+        "spark.sql.shuffle.partitions": tasks,
+        "spark.sql.files.minPartitionNum": tasks,
+        "spark.sql.adaptive.coalescePartitions.initialPartitionNum": str(min(64 * cores, 2000)),
         # Of 64 MiB, Spark's default, the ranked rows of 20 M impressions would be three tasks.
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
     }
