@@ -307,13 +307,21 @@ def test_init_again_changes_nothing_and_adds_what_is_new(
     assert all(line.endswith("is there") for line in lines)
     assert {name: DeltaTable(lake / name).version() for name in TABLES} == versions
     spark.sql(f"ALTER TABLE delta.`{lake}/metrics` DROP CONSTRAINT no_nan")
+    sums = f"ALTER TABLE delta.`{lake}/metric_sums`"  # as an older version made them
+    spark.sql(f"{sums} DROP CONSTRAINT same_buckets")
+    spark.sql(f"{sums} ADD CONSTRAINT same_buckets CHECK (size(num) = size(den))")
     more = config_of(directory, lake, metrics=["recall", "precision", "ndcg", "ctr", "rr"])
     with pytest.raises(RanklakeError, match=r"rr_at_1.*ranklake init"):
         pipeline.evaluate(spark, more, FIRST)
     lines = write.create_tables(spark, config.lake, lake_tables(more))
     assert "query_metrics: added rr_at_1, rr_at_3" in lines
-    checks = DeltaTable(lake / "metrics").metadata().configuration
-    assert "delta.constraints.no_nan" in checks
+    checks = {
+        name: DeltaTable(lake / name).metadata().configuration
+        for name in ("metrics", "metric_sums")
+    }
+    assert "delta.constraints.no_nan" in checks["metrics"]
+    assert "cardinality" in checks["metric_sums"]["delta.constraints.same_buckets"]
+    pipeline.evaluate(spark, more, FIRST)
 
 
 def test_remeasuring_from_hits_is_a_full_run_with_the_new_metrics(

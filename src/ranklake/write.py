@@ -66,28 +66,38 @@ def _created(spark: SparkSession, lake: Lake, table: Table) -> list[str]:
         found = columns_of(spark, lake, table)
         if found is None:
             spark.sql(_create_statement(name, table))
-            _add_checks(spark, name, table.checks)
+            for check in table.checks:
+                _add_check(spark, name, check)
             return [f"{table.name}: created"]
         _refuse_other_types(table, found)
         new = [column for column in table.columns if column.name not in found]
         if new:
             columns = ", ".join(_column_clause(column, nullable=True) for column in new)
             spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({columns})")
-        _add_checks(spark, name, _missing_checks(spark, name, table))
+        _mend_checks(spark, name, table)
         added = f"added {', '.join(column.name for column in new)}" if new else "is there"
         return [f"{table.name}: {added}"]
 
 
-def _missing_checks(spark: SparkSession, name: str, table: Table) -> list[schemas.Check]:
-    """The checks that the table lacks: those of a process that was killed on the way."""
+def _mend_checks(spark: SparkSession, name: str, table: Table) -> None:
+    """Adds the checks that are not there, or in other words: after a kill, or an upgrade."""
     detail = spark.sql(f"DESCRIBE DETAIL {name}").first()
     properties = detail["properties"] if detail else {}
-    return [c for c in table.checks if f"delta.constraints.{c.name}" not in properties]
+    for check in table.checks:
+        found = properties.get(f"delta.constraints.{check.name}", "")
+        if _words(found) != _words(check.condition):
+            if found:
+                spark.sql(f"ALTER TABLE {name} DROP CONSTRAINT {check.name}")
+            _add_check(spark, name, check)
 
 
-def _add_checks(spark: SparkSession, name: str, checks: Sequence[schemas.Check]) -> None:
-    for check in checks:
-        spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT {check.name} CHECK ({check.condition})")
+def _words(condition: str) -> str:
+    """The condition without spaces: Delta keeps it with others."""
+    return "".join(condition.split())
+
+
+def _add_check(spark: SparkSession, name: str, check: schemas.Check) -> None:
+    spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT {check.name} CHECK ({check.condition})")
 
 
 def columns_of(spark: SparkSession, lake: Lake, table: Table) -> dict[str, str] | None:
