@@ -15,7 +15,9 @@ def spark() -> Iterator[SparkSession]:
     """The one session of a test process."""
     os.environ.setdefault("RANKLAKE_DRIVER_MEMORY", "3g")
     # Tests run many small plans once: the optimizing compiler costs them more than it gives.
-    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    # Without it a JVM has room for 48 MB of code, and stops compiling when that is full.
+    options = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+    os.environ.setdefault("JDK_JAVA_OPTIONS", options)
     spark = session(app_name="ranklake tests")
     yield spark
     stop(spark)
