@@ -42,7 +42,7 @@ _LAKE = """\
 Delta tables, partitioned by `event_date` and `model_version`.
 """
 _CONFIGURATION = """\
-Keys of the TOML files. The five inputs have the same keys, named here for `impressions`.
+Keys of the TOML files. The inputs have the same keys, named here for `impressions`.
 """
 _EXIT_CODES = """\
 What a scheduler sees, and what to do.
@@ -169,7 +169,7 @@ def _configuration_table(meaning: dict[str, str]) -> str:
 
 
 def _keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """Each key's full name, type and default; of the five inputs only the first."""
+    """Each key's full name, type and default; of the inputs only the first."""
     for name, field in model.model_fields.items():
         key = f"{prefix}{field.alias or name}"
         inner = _plain(field.annotation)

@@ -7,6 +7,7 @@ Miller 2011, on clusters; Efron and Tibshirani, An Introduction to the Bootstrap
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,17 @@ def estimated(
     plain = _estimates(keys.filter(is_published), found, num[own], den[own], totals, confidence)
     made = [_derived(metric_sums, measure, totals, confidence) for measure in derived]
     return pa.concat_tables([plain, *made])
+
+
+def with_maturity(
+    metrics: pa.Table, *, label_as_of: datetime | None, is_mature: bool | None
+) -> pa.Table:
+    """The rows of `estimated`, which say by when their labels were known, and if all could be."""
+    for name, value in (("is_mature", is_mature), ("label_as_of", label_as_of)):
+        place = metrics.schema.get_field_index(name)
+        field = metrics.schema.field(place)
+        metrics = metrics.set_column(place, field, pa.array([value] * len(metrics), field.type))
+    return metrics
 
 
 def _derived(

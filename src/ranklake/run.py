@@ -37,6 +37,8 @@ class Run:
     spark_version: str
     engine: str
     listener: Listener = silent
+    label_as_of: datetime | None = None
+    is_mature: bool | None = None
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     models: Mapping[str, str] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class Run:
             "config": self.config,
             "config_hash": self.config_hash,
             "definitions": json.dumps(self.definitions, sort_keys=True),
-            "label_as_of": None,
+            "label_as_of": self.label_as_of,
             "package_version": package_version(),
             "git_sha": git_sha(),
             "spark_version": self.spark_version,

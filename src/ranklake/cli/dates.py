@@ -1,7 +1,7 @@
 """Dates of the command line."""
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 
 from ranklake.errors import ConfigError
 
@@ -19,3 +19,16 @@ def dates(texts: Sequence[str] | None) -> list[date]:
     if problems:
         raise ConfigError(problems)
     return days
+
+
+def instant(option: str, text: str | None) -> datetime | None:
+    """The instant, in UTC. Raises ConfigError for a text that is none, or does not say its zone."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError(f"{option} {text}: {error}; expected 2026-01-02T00:00:00Z") from error
+    if found.tzinfo is None:
+        raise ConfigError(f"{option} {text}: has no zone; expected one, as in {text}Z")
+    return found.astimezone(UTC)

@@ -6,7 +6,7 @@ import typer
 
 from ranklake.cli import options
 from ranklake.cli.configured import configured
-from ranklake.cli.dates import dates
+from ranklake.cli.dates import dates, instant
 from ranklake.cli.progress import progress
 
 
@@ -23,13 +23,14 @@ def evaluate(
     redefine: Annotated[
         bool, typer.Option("--redefine", help="Publish although the numbers' definitions changed.")
     ] = False,
+    label_as_of: options.LabelAsOf = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Evaluate the day's models in one pass and publish their metrics.
 
     [dim]ranklake evaluate --config conf/prod.toml --date 2026-01-01[/dim]
     """
-    days = dates(date)
+    days, known_by = dates(date), instant("--label-as-of", label_as_of)
     loaded = configured(config, settings, needs_lake=True)
     from ranklake import pipeline, session
 
@@ -39,7 +40,13 @@ def evaluate(
             f"{loaded.evaluation} {day}", tasks=lambda: session.task_progress(spark), quiet=quiet
         ) as listener:
             found = pipeline.evaluate(
-                spark, loaded, day, models=model_version or (), redefine=redefine, listener=listener
+                spark,
+                loaded,
+                day,
+                models=model_version or (),
+                label_as_of=known_by,
+                redefine=redefine,
+                listener=listener,
             )
         if not quiet:
             models = ", ".join(sorted(set(found.metrics["model_version"].to_pylist())))

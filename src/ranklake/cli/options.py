@@ -20,6 +20,13 @@ Date = Annotated[
     list[str] | None,
     typer.Option("--date", help="The day to evaluate, YYYY-MM-DD; repeat it for several."),
 ]
+LabelAsOf = Annotated[
+    str | None,
+    typer.Option(
+        "--label-as-of",
+        help="Only labels that the log had by then count: an instant, 2026-01-02T00:00:00Z.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 LakePath = Annotated[
     str | None,

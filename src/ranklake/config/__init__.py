@@ -6,25 +6,35 @@ from ranklake.config.definitions import (
     merged_definitions,
     redefinitions,
 )
+from ranklake.config.events import Attribution, Limits, Rejected, Traffic, Windows
 from ranklake.config.load import BASE, config_hash, load, of_values
-from ranklake.config.model import EvalConfig, Input, Inputs, Lake, Slices
+from ranklake.config.maturity import labels_as_of, matures_at
+from ranklake.config.model import EvalConfig, Slices
+from ranklake.config.places import Input, Inputs, Lake
 from ranklake.config.presets import PRESETS, Preset, preset, with_preset
 from ranklake.config.rules import Rules
 
 __all__ = [
     "BASE",
     "PRESETS",
+    "Attribution",
     "EvalConfig",
     "Input",
     "Inputs",
     "Lake",
+    "Limits",
     "Preset",
+    "Rejected",
     "Rules",
     "Slices",
+    "Traffic",
+    "Windows",
     "config_hash",
     "definition_hash",
     "definitions",
+    "labels_as_of",
     "load",
+    "matures_at",
     "merged_definitions",
     "of_values",
     "preset",

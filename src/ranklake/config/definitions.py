@@ -22,17 +22,26 @@ def definitions(config: EvalConfig, slice_lists: schemas.SliceLists) -> dict[str
         "n_buckets": config.n_buckets,
         "unshown_clicks": config.unshown_clicks,
         "rules": config.rules.model_dump(),
+        "events": {
+            "windows": config.windows.model_dump(),
+            "attribution": config.attribution.model_dump(),
+            "label_age": config.label_age,
+            "traffic": config.traffic.model_dump(),
+        },
         "labels": {label: dict(sorted(config.gains_of(label).items())) for label in config.labels},
         "metrics": {m.name: _words(m) for m in asked},
         "slices": {name: slice_lists.get(name) for name in config.slices.columns},
     }
 
 
+_OF_EVERY_NUMBER = ("zone", "n_buckets", "unshown_clicks", "rules", "events")
+
+
 def definition_hash(defined: Mapping[str, Any], series: Mapping[str, Any]) -> str:
     """16 hex digits for one series: equal exactly where two numbers mean the same."""
     columns = [] if series["slice"] == schemas.EVERY_QUERY else series["slice"].split(",")
     part = {
-        **{key: defined[key] for key in ("zone", "n_buckets", "unshown_clicks", "rules")},
+        **{key: defined[key] for key in _OF_EVERY_NUMBER},
         "label": defined["labels"][series["label"]],
         "metric": defined["metrics"].get(series["metric"]) or _words_of_count(series["metric"]),
         "population": series["population"],

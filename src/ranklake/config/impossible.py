@@ -12,7 +12,8 @@ from ranklake.config.values import NAME, NAME_IN_WORDS
 from ranklake.errors import near_miss
 
 if TYPE_CHECKING:
-    from ranklake.config.model import EvalConfig, Input, Lake, Slices
+    from ranklake.config.model import EvalConfig, Slices
+    from ranklake.config.places import Input, Lake
 
 Problem = tuple[tuple[str, ...], str]
 """The keys that lead there, and what is wrong."""
@@ -38,6 +39,7 @@ def problems_of(config: EvalConfig) -> Iterator[Problem]:
     yield from _of_models(config)
     yield from _of_lake(config.lake)
     yield from _of_slices(config)
+    yield from _of_limits(config)
     tables = {table.name: table.names for table in schemas.INPUTS}
     for name, given in config.inputs.given().items():
         known = [*tables[name], *config.slices.columns]
@@ -140,6 +142,16 @@ def _of_slices(config: EvalConfig) -> Iterator[Problem]:
             yield ("slices", "columns"), f"{name!r} differs from another one in case only"
     yield from _of_crosses(config.slices)
     yield from _of_slice_values(config.slices)
+
+
+def _of_limits(config: EvalConfig) -> Iterator[Problem]:
+    least, most = config.limits.least_rows, config.limits.most_rows
+    if least is not None and most is not None and least > most:
+        yield ("limits", "least_rows"), f"found {least}, expected at most most_rows ({most})"
+    for name in config.limits.expected_models:
+        if not schemas.is_model_version(name):
+            expected = f"a published name, which matches {schemas.MODEL_VERSION}"
+            yield ("limits", "expected_models"), f"found {name!r}, expected {expected}"
 
 
 def _of_crosses(slices: Slices) -> Iterator[Problem]:

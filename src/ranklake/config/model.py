@@ -3,15 +3,24 @@
 What a key means is said in conf/base.toml, and from there in docs/reference.md.
 """
 
-import re
 from collections.abc import Mapping
-from pathlib import Path
+from datetime import timedelta
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from ranklake.config.events import (
+    Attribution,
+    Duration,
+    Limits,
+    Rejected,
+    Traffic,
+    Windows,
+    duration,
+)
 from ranklake.config.impossible import Problem, problems_of
+from ranklake.config.places import Inputs, Lake
 from ranklake.config.rules import Rules
 from ranklake.config.strict import STRICT
 from ranklake.config.values import (
@@ -25,7 +34,6 @@ from ranklake.config.values import (
     MetricName,
     Name,
     Zone,
-    spelled,
 )
 from ranklake.metrics import (
     DEFAULTS,
@@ -52,98 +60,6 @@ _TIE_DIAGNOSTICS = (
 """What tie_diagnostics looks at."""
 
 _GAINS: dict[str, Gains] = {kind: {kind: 1.0} for kind in EVENTS}
-
-
-class Input(BaseModel):
-    """Where one input lies, and how its columns become ours."""
-
-    model_config = STRICT
-
-    format: Literal["delta", "parquet", "csv", "json"] = "delta"
-    path: str | None = None
-    table: Annotated[str, spelled(r"[\w-]+(\.[\w-]+){0,2}", "catalog.schema.table")] | None = None
-    version: Annotated[int, Field(ge=0)] | None = None
-    candidates: str | None = None
-    columns: dict[str, str] = {}
-    where: str | None = None
-    declared_schema: str | None = Field(default=None, alias="schema")
-    options: dict[str, str] = {}
-
-    @property
-    def place(self) -> str:
-        """The path or table, for messages."""
-        return self.path or self.table or "a DataFrame"
-
-    @property
-    def sql_name(self) -> str:
-        """How SQL names the input; it is safe to put into a statement."""
-        if self.table:
-            return ".".join(_backticked(part) for part in self.table.split("."))
-        return f"delta.{_backticked(located(self.path or ''))}"
-
-
-class Inputs(BaseModel):
-    """The inputs that the evaluation reads; each one is optional."""
-
-    model_config = STRICT
-
-    impressions: Input | None = None
-    clicks: Input | None = None
-    conversions: Input | None = None
-    scores: Input | None = None
-    judgments: Input | None = None
-
-    def given(self) -> dict[str, Input]:
-        """The inputs that are configured, by name."""
-        return {name: value for name in type(self).model_fields if (value := getattr(self, name))}
-
-
-class Lake(BaseModel):
-    """Where the evaluation's tables lie: a directory, or a schema of a catalog."""
-
-    model_config = STRICT
-
-    path: str | None = None
-    catalog_schema: Annotated[str, spelled(r"\w+(\.\w+)?", "schema or catalog.schema")] | None = (
-        None
-    )
-    prefix: Annotated[str, spelled(r"\w*", "letters, digits and _")] = ""
-
-    @property
-    def is_given(self) -> bool:
-        """Whether there is a place to publish to."""
-        return bool(self.path or self.catalog_schema)
-
-    def directory(self, table: str) -> Path | None:
-        """Where the table lies on a file system; None in a catalog or an object store."""
-        if self.path is None or _has_scheme(self.path):
-            return None
-        return Path(located(self.path)) / table
-
-    def table_here(self, table: str) -> Path | None:
-        """The table's directory where this machine has it; a path may lie in Spark's HDFS, too."""
-        directory = self.directory(table)
-        return directory if directory and (directory / "_delta_log").is_dir() else None
-
-    def sql_name(self, table: str) -> str:
-        """How SQL names the table; it is safe to put into a statement."""
-        if self.catalog_schema:
-            parts = (*self.catalog_schema.split("."), f"{self.prefix}{table}")
-            return ".".join(_backticked(part) for part in parts)
-        return f"delta.{_backticked(located(f'{self.path}/{table}'))}"
-
-
-def located(path: str) -> str:
-    """The path as every process understands it: absolute where it has no scheme."""
-    return path if _has_scheme(path) else str(Path(path).absolute())
-
-
-def _has_scheme(path: str) -> bool:
-    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", path) is not None
-
-
-def _backticked(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 class Slices(BaseModel):
@@ -192,6 +108,13 @@ class EvalConfig(BaseModel):
     unknown_users: tuple[str, ...] = ()
     max_query_span_minutes: Annotated[int, Field(ge=0, le=720)] = 30
     max_candidates_per_query: Annotated[int, Field(ge=100)] = 100_000
+    label_delay: Duration | None = None
+    label_age: Duration | None = None
+    windows: Windows = Windows()
+    attribution: Attribution = Attribution()
+    traffic: Traffic = Traffic()
+    limits: Limits = Limits()
+    rejected: Rejected = Rejected()
     lake: Lake = Lake()
     slices: Slices = Slices()
     models: dict[str, str] = {}
@@ -249,6 +172,17 @@ class EvalConfig(BaseModel):
             "n_scored_hits": Need.SCORES in self.needs,
         }
         return tuple(name for name, is_used in used.items() if is_used)
+
+    @property
+    def oldest_label(self) -> timedelta | None:
+        """How long after its impression an event may happen and count; None: any time."""
+        return duration(self.label_age) if self.label_age else None
+
+    @property
+    def event_kinds(self) -> frozenset[EventKind]:
+        """The kinds of events that are worth something to some label."""
+        worths = [self.gains_of(label) for label in self.labels]
+        return frozenset(kind for worth in worths for kind, gain in worth.items() if gain)
 
     @property
     def known_gains(self) -> dict[str, Gains]:

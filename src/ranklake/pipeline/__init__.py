@@ -5,7 +5,7 @@ The steps are lazy and know nothing of each other; this is the only room that jo
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,6 @@ from ranklake.aggregate.slices import Dictionary, identified
 from ranklake.complaints import data_errors
 from ranklake.config import EvalConfig
 from ranklake.errors import ConfigError
-from ranklake.estimate import estimated
 from ranklake.pipeline.assembled import cleaned, frames_of
 from ranklake.pipeline.attempt import attempt, failures_recorded
 from ranklake.pipeline.checks import Unmatched, checks_of, unmatched_of
@@ -29,7 +28,7 @@ from ranklake.pipeline.inputs import Day, day_of, slices_of
 from ranklake.pipeline.needs import check_needs
 from ranklake.pipeline.planned import engine_lines
 from ranklake.pipeline.publish import Publisher, check_tables, lake_tables
-from ranklake.pipeline.summed import bucket_sums_of, metric_sums_of
+from ranklake.pipeline.summed import bucket_sums_of, metric_sums_of, metrics_of
 from ranklake.run import Listener, Run, silent
 from ranklake.together import together
 
@@ -55,16 +54,18 @@ def evaluate(
     day: date,
     *,
     models: Sequence[str] = (),
+    label_as_of: datetime | None = None,
     sources: Mapping[str, read.Source] | None = None,
     redefine: bool = False,
     listener: Listener = silent,
 ) -> Evaluation:
     """Evaluates one day for all its models (or those named) in one pass, and publishes the numbers.
 
-    `sources` replaces the configured inputs. A configuration without a lake publishes nothing.
+    Labels that reached the log after `label_as_of` (by default what the configuration says) do not
+    count. `sources` replaces the configured inputs. Without a lake nothing is published.
     Raises a RanklakeError; then the tables hold what they held, and runs has a FAILED row.
     """
-    run = attempt(spark, config, day, listener)
+    run = attempt(spark, config, day, listener, label_as_of=label_as_of)
     if config.lake.is_given:
         check_tables(spark, config, lake_tables(config))
     with failures_recorded(spark, config, run):
@@ -97,7 +98,7 @@ def _evaluated(
     with run.stage("aggregate, estimate"):
         served = frames.served_models(day.served)
         metric_sums = metric_sums_of(bucket_sums, config, run, served=served)
-        metrics = estimated(metric_sums, confidence=config.confidence, derived=config.derived)
+        metrics = metrics_of(metric_sums, config, run)
         checks = checks_of(day, frames, unmatched, bucket_sums, config)
     if publisher:
         with run.stage("publish"):

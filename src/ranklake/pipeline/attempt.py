@@ -2,18 +2,27 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
+from datetime import UTC, date, datetime
 
 from pyspark.sql import SparkSession
 
-from ranklake.config import EvalConfig, config_hash
+from ranklake.config import EvalConfig, config_hash, labels_as_of, matures_at
 from ranklake.engine import engine_of
 from ranklake.pipeline.publish import Publisher
 from ranklake.run import Listener, Run
 
 
-def attempt(spark: SparkSession, config: EvalConfig, day: date, listener: Listener) -> Run:
-    """A new run, of which only the day and the configuration are known."""
+def attempt(
+    spark: SparkSession,
+    config: EvalConfig,
+    day: date,
+    listener: Listener,
+    *,
+    label_as_of: datetime | None = None,
+) -> Run:
+    """A new run, of which only the day, the configuration and the age of its labels are known."""
+    known_by = label_as_of or labels_as_of(config, day)
+    matures = matures_at(config, day)
     return Run(
         day=day,
         evaluation=config.evaluation,
@@ -22,6 +31,8 @@ def attempt(spark: SparkSession, config: EvalConfig, day: date, listener: Listen
         spark_version=spark.version,
         engine=engine_of(spark),
         listener=listener,
+        label_as_of=known_by,
+        is_mature=None if matures is None else (known_by or datetime.now(UTC)) >= matures,
     )
 
 

@@ -13,10 +13,9 @@ from ranklake.aggregate import slices
 from ranklake.complaints import data_errors
 from ranklake.config import EvalConfig
 from ranklake.errors import ConfigError
-from ranklake.estimate import estimated
 from ranklake.pipeline.attempt import attempt, failures_recorded
 from ranklake.pipeline.publish import Publisher, detail_table
-from ranklake.pipeline.summed import bucket_sums_of, metric_sums_of
+from ranklake.pipeline.summed import bucket_sums_of, metric_sums_of, metrics_of
 from ranklake.run import Listener, Run, silent
 
 _PLAN = ("stored hits", "measured from query_metrics, without the log")
@@ -113,6 +112,7 @@ def _run_of(
     run.inputs = {**source.inputs, "remeasured": {"run_id": source.run_id}}
     run.definitions = configuration.definitions(config, source.definitions["slices"])
     run.plan, run.plan_reason = _PLAN
+    run.label_as_of, run.is_mature = source.label_as_of, source.is_mature
     return run
 
 
@@ -134,7 +134,7 @@ def _remeasured(spark: SparkSession, config: EvalConfig, source: read.Published,
         bucket_sums = bucket_sums_of(queries, detail, config, dictionary)
     with run.stage("aggregate, estimate"):
         metric_sums = metric_sums_of(bucket_sums, config, run, served=_served(checks))
-        metrics = estimated(metric_sums, confidence=config.confidence, derived=config.derived)
+        metrics = metrics_of(metric_sums, config, run)
     with run.stage("publish"):
         publisher.publish(metric_sums, checks.drop_columns(["event_date", "run_id"]), metrics)
     return int(metrics.num_rows)

@@ -9,6 +9,7 @@ from ranklake import config as configuration
 from ranklake.aggregate import series, sums
 from ranklake.aggregate.slices import Dictionary
 from ranklake.config import EvalConfig
+from ranklake.estimate import estimated, with_maturity
 from ranklake.metrics import NO_CUTOFF
 from ranklake.run import Run
 
@@ -41,3 +42,9 @@ def metric_sums_of(
         ),
         definition_hash=lambda row: configuration.definition_hash(run.definitions, row),
     )
+
+
+def metrics_of(metric_sums: pa.Table, config: EvalConfig, run: Run) -> pa.Table:
+    """One row per published series, without event_date and run_id: what people read."""
+    metrics = estimated(metric_sums, confidence=config.confidence, derived=config.derived)
+    return with_maturity(metrics, label_as_of=run.label_as_of, is_mature=run.is_mature)

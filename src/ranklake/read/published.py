@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 from deltalake import DeltaTable
@@ -43,7 +43,10 @@ def published_days(spark: SparkSession, lake: Lake, first: date, last: date) -> 
 
 @dataclass(frozen=True)
 class Published:
-    """What one run published of a day: its models (and their original names), and how."""
+    """What one run published of a day: its models (and their original names), and how.
+
+    label_as_of and is_mature are those of its metrics.
+    """
 
     run_id: str
     models: Mapping[str, str]
@@ -51,6 +54,8 @@ class Published:
     definitions: Mapping[str, Any]
     inputs: Mapping[str, Any]
     versions: Mapping[str, int]
+    label_as_of: datetime | None
+    is_mature: bool | None
 
 
 def published(spark: SparkSession, lake: Lake, day: date) -> list[Published]:
@@ -59,12 +64,13 @@ def published(spark: SparkSession, lake: Lake, day: date) -> list[Published]:
     Raises NoInputError for a day without any, ContractError for a run without a last step.
     """
     metrics = spark.table(lake.sql_name(schemas.METRICS.name)).where(F.col("event_date") == day)
-    parts = metrics.select("model_version", "run_id").distinct().collect()
+    columns = ("model_version", "run_id", "label_as_of", "is_mature")
+    parts = metrics.select(*columns).distinct().collect()
     if not parts:
         raise NoInputError(f"metrics: nothing is published for {day}")
-    models_of: dict[str, set[str]] = {}
+    models_of: dict[str, list[Row]] = {}
     for part in parts:
-        models_of.setdefault(part["run_id"], set()).add(part["model_version"])
+        models_of.setdefault(part["run_id"], []).append(part)
     runs = spark.table(lake.sql_name(schemas.RUNS.name)).where(
         (F.col("event_date") == day)
         & (F.col("status") == "SUCCESS")
@@ -77,20 +83,29 @@ def published(spark: SparkSession, lake: Lake, day: date) -> list[Published]:
         raise ContractError(
             [f"runs: run {run_id} of {day} has no last step; evaluate it again" for run_id in died]
         )
-    return [_published(run_id, models_of[run_id], steps) for run_id, steps in known.items()]
+    return [_published(models_of[run_id], steps) for run_id, steps in known.items()]
 
 
-def _published(run_id: str, models: set[str], steps: Sequence[Row]) -> Published:
+def _published(parts: Sequence[Row], steps: Sequence[Row]) -> Published:
+    """`parts` are the run's rows of metrics, one a model; `steps` its last rows of runs."""
     names = {row["model_version"]: row["model_name"] or row["model_version"] for row in steps}
     first = steps[0]
+    models = sorted(part["model_version"] for part in parts)
     return Published(
-        run_id=run_id,
-        models={model: names[model] for model in sorted(models)},
+        run_id=first["run_id"],
+        models={model: names[model] for model in models},
         config=first["config"],
         definitions=json.loads(first["definitions"]),
         inputs=json.loads(first["inputs"]),
         versions=dict(first["table_versions"]),
+        label_as_of=_in_utc(parts[0]["label_as_of"]),
+        is_mature=parts[0]["is_mature"],
     )
+
+
+def _in_utc(instant: datetime | None) -> datetime | None:
+    """The instant; Spark's rows have it in this machine's zone, without saying so."""
+    return None if instant is None else instant.astimezone(UTC)
 
 
 def committed(

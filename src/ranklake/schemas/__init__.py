@@ -6,6 +6,7 @@ from ranklake.schemas.inputs import (
     CONVERSIONS,
     IMPRESSIONS,
     INPUTS,
+    INVALID_TRAFFIC,
     JUDGMENTS,
     ROW_LABELS,
     SCORES,
@@ -14,10 +15,12 @@ from ranklake.schemas.keys import (
     IS_CANDIDATE,
     IS_WANTED,
     ITEM,
+    MODEL_VERSION,
     OF_QUERY,
     QUERY,
     QUERY_EXTRAS,
     QUERY_KEYS,
+    is_model_version,
 )
 from ranklake.schemas.lake import (
     COMPARISONS,
@@ -25,15 +28,14 @@ from ranklake.schemas.lake import (
     LAKE,
     METRIC_SUMS,
     METRICS,
-    MODEL_VERSION,
     NO_VALUE,
     QUALITY,
     QUERY_EXTRA_COLUMNS,
     QUERY_METRICS,
     RARE_VALUE,
+    REJECTED,
     RUNS,
     SliceLists,
-    is_model_version,
 )
 from ranklake.schemas.table import Check, Column, Table
 
@@ -44,6 +46,7 @@ __all__ = [
     "EVERY_QUERY",
     "IMPRESSIONS",
     "INPUTS",
+    "INVALID_TRAFFIC",
     "IS_CANDIDATE",
     "IS_WANTED",
     "ITEM",
@@ -61,6 +64,7 @@ __all__ = [
     "QUERY_KEYS",
     "QUERY_METRICS",
     "RARE_VALUE",
+    "REJECTED",
     "ROW_LABELS",
     "RUNS",
     "SCORES",

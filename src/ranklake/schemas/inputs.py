@@ -11,6 +11,8 @@ _TIE_KEY = "orders equal scores where rules.tie_break says column:tie_key"
 _N_SLOTS = "how many items the page of this query shows: the k of @shown; null: all of them"
 _WEIGHT = "the query's weight where average=weighted; null counts as 1"
 _INGEST_TS = "when the event reached the log"
+_OF_USER = "whose it is, where attribution.key says so"
+_ADVERTISER = "who advertises the item, where attribution.key = 'user_advertiser'"
 
 IMPRESSIONS = Table(
     name="impressions",
@@ -25,6 +27,7 @@ IMPRESSIONS = Table(
         Column("model_version", "STRING", "the model that ranked the query"),
         Column("impression_id", "STRING", "the delivery of this item; clicks may refer to it"),
         Column("user_id", "STRING", "who asked; the cluster of the intervals, null when unknown"),
+        Column("advertiser_id", "STRING", _ADVERTISER),
         Column("position", "INT", "where it was shown, 1 is the top"),
         Column("score", "DOUBLE", "the model's score, higher is better; null when never scored"),
         Column("tie_key", "DOUBLE", _TIE_KEY),
@@ -53,6 +56,8 @@ CLICKS = Table(
             "the day of the click's query; without it click_ts bounds the read",
         ),
         Column("click_ts", "TIMESTAMP", "when it was clicked"),
+        Column("user_id", "STRING", _OF_USER),
+        Column("advertiser_id", "STRING", _ADVERTISER),
         Column("ingest_ts", "TIMESTAMP", _INGEST_TS),
     ),
 )
@@ -70,6 +75,9 @@ CONVERSIONS = Table(
             "event_date", "DATE", "the day of its query; without it conversion_ts bounds the read"
         ),
         Column("conversion_ts", "TIMESTAMP", "when it converted"),
+        Column("conversion_id", "STRING", "the conversion itself: rows that share it are one"),
+        Column("user_id", "STRING", _OF_USER),
+        Column("advertiser_id", "STRING", _ADVERTISER),
         Column("value", "DOUBLE", "what it was worth, in the business' currency"),
         Column("ingest_ts", "TIMESTAMP", _INGEST_TS),
     ),
@@ -106,4 +114,14 @@ JUDGMENTS = Table(
     ),
 )
 
-INPUTS = (IMPRESSIONS, CLICKS, CONVERSIONS, SCORES, JUDGMENTS)
+INVALID_TRAFFIC = Table(
+    name="invalid_traffic",
+    one_row="one query, or one user, that is no person's",
+    columns=(
+        Column("query_id", "STRING", "the query to remove"),
+        Column("user_id", "STRING", "the user whose queries are removed, all of the day"),
+        Column("event_date", "DATE", "the day it is about; without it every day"),
+    ),
+)
+
+INPUTS = (IMPRESSIONS, CLICKS, CONVERSIONS, SCORES, JUDGMENTS, INVALID_TRAFFIC)

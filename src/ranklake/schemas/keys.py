@@ -1,4 +1,6 @@
-"""Columns inside the pipeline that several rooms must name alike; no table shows them."""
+"""Names that several rooms must spell alike: of columns inside the pipeline, and of models."""
+
+import re
 
 IS_WANTED = "is_wanted"
 """Whether the input's `where` keeps the row: rows it leaves out are counted, then dropped."""
@@ -19,3 +21,10 @@ OF_QUERY = ("bucket", "slice_id", "n_slots", "weight")
 
 QUERY_EXTRAS = ("n_slots", "weight", "score_sum", "n_scored", "miss_loss")
 """Values of a query that only some measures need: its page's places, its weight, sums of scores."""
+
+MODEL_VERSION = "[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+
+
+def is_model_version(name: str) -> bool:
+    """Whether the name may be a partition: every reader finds it again as it was written."""
+    return re.fullmatch(MODEL_VERSION, name) is not None

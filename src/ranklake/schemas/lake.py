@@ -4,7 +4,6 @@ Reader version 1 without table features, so that delta-rs, DuckDB and Polars rea
 `query_metrics` gains one column a slice and one a configured measure (pipeline.publish).
 """
 
-import re
 from collections.abc import Mapping
 
 from ranklake.schemas.table import Check, Column, Table
@@ -170,7 +169,8 @@ METRICS = Table(
         Column(
             "is_mature",
             "BOOLEAN",
-            "whether every label could have arrived; null when no label age is set",
+            "whether every label could have happened by label_as_of, or by the run; null when no"
+            " window bounds them",
         ),
         Column("label_as_of", "TIMESTAMP", "labels known by then count; null: all events"),
         Column(
@@ -233,6 +233,23 @@ QUALITY = Table(
     partitioned_by=PARTITIONS,
 )
 
+REJECTED = Table(
+    name="rejected",
+    one_row="one row of an input that does not count: a sample, where it is asked for",
+    columns=(
+        *_PARTITION,
+        Column("input", "STRING", "the input's name", required=True),
+        Column("reason", "STRING", "why it does not count, as quality names it", required=True),
+        Column("query_id", "STRING", "its query, or the SHA-256 of it; null: it has none"),
+        Column("item_id", "STRING", "its item, or the SHA-256 of it; null: it has none"),
+        Column("impression_id", "STRING", "the delivery it names, or the SHA-256; null: none"),
+        Column("user_id", "STRING", "its user, or the SHA-256 of it; null: it has none"),
+        Column("happened_at", "TIMESTAMP", "its event time; null: it has none"),
+        Column("ingest_ts", "TIMESTAMP", "when it reached the log; null: the log does not say"),
+    ),
+    partitioned_by=PARTITIONS,
+)
+
 RUNS = Table(
     name="runs",
     one_row="one step of one attempt for one model: STARTED first, then SUCCESS, FAILED or"
@@ -279,11 +296,4 @@ RUNS = Table(
     checks=(Check("status_known", "status IN ('STARTED', 'SUCCESS', 'FAILED', 'REJECTED')"),),
 )
 
-LAKE = (QUERY_METRICS, METRIC_SUMS, METRICS, COMPARISONS, QUALITY, RUNS)
-
-MODEL_VERSION = "[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
-
-
-def is_model_version(name: str) -> bool:
-    """Whether the name may be a partition: every reader finds it again as it was written."""
-    return re.fullmatch(MODEL_VERSION, name) is not None
+LAKE = (QUERY_METRICS, METRIC_SUMS, METRICS, COMPARISONS, QUALITY, REJECTED, RUNS)
