@@ -430,7 +430,7 @@ def test_slices_that_differ_in_case_only_are_one_for_spark(write: Write) -> None
         (
             'path = "a"\ncolumns = { itemid = "ad" }',
             ".columns.itemid: unknown column, known are query_id, item_id, impression_id,"
-            " event_date, click_ts, ingest_ts; did you mean 'item_id'?",
+            " event_date, click_ts, user_id, advertiser_id, ingest_ts; did you mean 'item_id'?",
         ),
         (
             'path = "a"\ncolumns = { item_id = 5 }',
