@@ -48,8 +48,8 @@ def test_a_query_over_the_limit_is_left_out_counted_and_named(
     assert quality["queries.too_large"] == (1, 4)
     assert quality["queries.largest"] == (100, 3)
     assert quality["queries.all"] == (3, 3)
-    assert quality["candidates.duplicates"] == (0, 206)
-    assert quality["clicks.orphans"] == (0, 3)
+    assert quality["impressions.dropped.redelivered"] == (0, 206)
+    assert quality["clicks.dropped.orphan"] == (0, 3)
     left = {row["query_id"] for row in found.per_query().collect()}
     assert left == {"full", "small", "quiet"}
 

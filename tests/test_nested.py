@@ -136,9 +136,9 @@ def test_dirty_nested_rows_have_the_references_numbers(spark: SparkSession) -> N
     counted = {
         (row["model_version"], row["name"]): row["value"] for row in found.quality.to_pylist()
     }
-    assert counted["a", "impressions.empty"] == 3
+    assert counted["a", "impressions.dropped.empty"] == 3
     ads = [ad for row in rows for ad in row["ads"] or () if row["model_version"] == "a"]
-    assert counted["a", "impressions.null_candidate"] == sum(ad is None for ad in ads) > 5
+    assert counted["a", "impressions.dropped.null_candidate"] == sum(ad is None for ad in ads) > 5
     assert counted["a", "impressions.no_item_id"] == sum(
         ad is not None and not ad["ad_id"] for ad in ads
     )

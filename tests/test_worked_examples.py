@@ -105,10 +105,10 @@ def test_dirt_changes_no_number_and_is_counted(spark: SparkSession) -> None:
         "impressions.null_score": 1,
         "impressions.nan_score": 1,
         "impressions.unknown_user": 1,
-        "candidates.duplicates": 1,
+        "impressions.dropped.redelivered": 1,
         "clicks.rows": 7,
         "clicks.no_item_id": 1,
-        "clicks.orphans": 1,
+        "clicks.dropped.orphan": 1,
         "relevant_items.never_candidates.click": 1,
     }
     assert {name: quality[name] for name in expected} == expected
@@ -369,7 +369,7 @@ def test_events_may_name_the_delivery_instead_of_the_item(spark: SparkSession) -
     found = evaluate(shown, clicked, ks=[1, 2], metrics=["recall"])
     assert (value(found.metrics, "recall", 1), value(found.metrics, "recall", 2)) == (0, 1)
     quality = {row["name"]: row["value"] for row in found.quality.to_pylist()}
-    assert quality["clicks.orphans"] == 1
+    assert quality["clicks.dropped.orphan"] == 1
 
 
 def test_a_day_is_taken_by_the_clock_of_the_zone(spark: SparkSession) -> None:

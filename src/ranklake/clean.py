@@ -10,10 +10,14 @@ from pyspark.sql import functions as F
 
 from ranklake.schemas import IS_CANDIDATE, IS_WANTED, ITEM, ROW_LABELS
 
+Keys = Sequence[Sequence[str]]
+"""The sets of columns of which a row needs one: with all of its columns it can be used."""
+
 
 def audited(
     rows: DataFrame,
     *,
+    keys: Keys = (ITEM,),
     unknown_users: Sequence[str] = (),
     rank_by: str = "score",
     is_probability: bool = False,
@@ -21,7 +25,8 @@ def audited(
     """One row per model_version (null where the input has none): counts of rows, by finding.
 
     n_rows counts every row; left_out those that `where` leaves out; every other count is of the
-    rest. usable are those that cleaned keeps; the dirt overlaps where a row has two kinds of it.
+    rest. usable are those that cleaned keeps, which have all of one of the `keys`; the dirt
+    overlaps where a row has two kinds of it.
     Of nested input, empty are the queries without any candidate, null_candidate the nulls among
     candidates: each counts as a row, and has no other dirt.
     """
@@ -29,9 +34,12 @@ def audited(
     wanted, findings = _wanted(has)
     findings |= {
         **{f"no_{key}": wanted & _is_empty(key) for key in ITEM if key in has},
-        "usable": wanted & _is_usable(has),
+        "usable": wanted & _is_usable(keys, has, unknown_users),
     }
     if "score" in has:
+        usable = findings["usable"]
+        findings["usable_null_score"] = usable & F.col("score").isNull()
+        findings["usable_nan_score"] = usable & F.isnan("score")
         findings["null_score"] = wanted & F.col("score").isNull()
         findings["nan_score"] = wanted & F.isnan("score")
         if is_probability:
@@ -46,6 +54,12 @@ def audited(
     return rows.groupBy(model.alias("model_version")).agg(
         F.count(F.lit(1)).alias("n_rows"), *counts
     )
+
+
+def with_invalid_keys(counts: Mapping[str, int]) -> dict[str, int]:
+    """The counts of `audited`, with those of the rows that have none of the keys: invalid_keys."""
+    others = ("left_out", "empty", "null_candidate", "usable")
+    return {**counts, "invalid_keys": counts["n_rows"] - sum(counts.get(n, 0) for n in others)}
 
 
 def _wanted(has: Collection[str]) -> tuple[Column, dict[str, Column]]:
@@ -86,20 +100,20 @@ class Scores:
 def cleaned(
     rows: DataFrame,
     *,
+    keys: Keys = (ITEM,),
     unknown_users: Sequence[str] = (),
     scores: Scores | None = None,
     is_found: Callable[[str], bool] = lambda finding: True,
 ) -> DataFrame:
-    """The rows that `where` keeps and whose keys are there.
+    """The rows that `where` keeps and that have all of one of the `keys`.
 
     A score that is none is null where it goes last, NaN where it goes first: Spark orders NaN above
     every number. A label that is no number or infinite is null, and so are a weight below 0 and an
     n_slots below 1; user_id is null for unknown users. `is_found` says which findings of `audited`
     the rows have: looking for dirt that is not there would cost, at every row.
     """
-    empty = [key for key in ITEM if key in rows.columns and is_found(f"no_{key}")]
-    if empty or is_found("left_out"):
-        rows = rows.where(F.col(IS_WANTED) & _is_usable(empty))
+    if is_found("left_out") or is_found("invalid_keys"):
+        rows = rows.where(F.col(IS_WANTED) & _is_usable(keys, rows.columns, unknown_users))
     if IS_CANDIDATE in rows.columns and (is_found("empty") or is_found("null_candidate")):
         rows = rows.where(IS_CANDIDATE)
     kept = rows.drop(IS_WANTED, IS_CANDIDATE)
@@ -161,10 +175,20 @@ def _is_unknown_user(unknown_users: Sequence[str]) -> Column:
     return F.col("user_id").isNull() | F.col("user_id").isin(list(unknown_users))
 
 
-def _is_usable(columns: Collection[str]) -> Column:
-    """Whether the row has the keys that its input has; the others go by their impression_id."""
-    usable = F.lit(True)
-    for key in ITEM:
-        if key in columns:
-            usable = usable & ~_is_empty(key)
+def _is_usable(keys: Keys, columns: Collection[str], unknown_users: Sequence[str]) -> Column:
+    """Whether the row has all of one of the keys, as far as its input has them."""
+    there = [[name for name in key if name in columns] for key in keys]
+    usable = F.lit(not any(there))
+    for key in filter(None, there):
+        has_all = F.lit(True)
+        for name in key:
+            has_all = has_all & _is_there(name, unknown_users)
+        usable = usable | has_all
     return usable
+
+
+def _is_there(name: str, unknown_users: Sequence[str]) -> Column:
+    if name == "conversion_ts":
+        return F.col(name).isNotNull()
+    is_known = ~_is_unknown_user(unknown_users) if name == "user_id" else F.lit(True)
+    return ~_is_empty(name) & is_known

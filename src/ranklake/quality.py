@@ -21,9 +21,58 @@ def of_input(name: str, counts: Counts) -> list[dict[str, Any]]:
     n_rows = counts.get(_INPUT_ROWS, 0)
     rows = [check(f"{name}.rows", n_rows, n_rows, is_finding=False)]
     for finding, n in counts.items():
-        if finding not in (_INPUT_ROWS, "usable") and not finding.startswith("labelled_"):
+        if finding not in _OTHERWISE and not finding.startswith(("labelled_", "usable")):
             rows.append(check(f"{name}.{finding}", n, n_rows))
     return rows
+
+
+_AT_THE_DOOR = ("left_out", "empty", "null_candidate", "invalid_keys")
+"""Why rows of an input do not count, whatever else they are."""
+_OTHERWISE = (_INPUT_ROWS, *_AT_THE_DOOR)
+"""Counts of an audit that are told as rows of the input that do not count, or not at all."""
+
+
+def of_events(name: str, counts: Counts, told: Mapping[str | None, int]) -> list[dict[str, Any]]:
+    """One row per reason for which events do not count, then how many do, and what is left over.
+
+    `counts` are of the audit, `told` those of its usable rows: by reason, None where they count.
+    """
+    n_rows, kept = counts[_INPUT_ROWS], told.get(None, 0)
+    dropped = _at_the_door(counts)
+    dropped |= {reason: n for reason, n in told.items() if reason is not None}
+    unaccounted = n_rows - kept - sum(dropped.values())
+    return [
+        *(check(f"{name}.dropped.{reason}", n, n_rows) for reason, n in dropped.items()),
+        check(f"{name}.kept", kept, n_rows, is_finding=False),
+        check(f"{name}.unaccounted", unaccounted, n_rows),
+    ]
+
+
+def of_candidates(
+    name: str, counts: Counts, candidates: "Candidates", *, kept: int
+) -> Iterator[dict[str, Any]]:
+    """One row per reason for which a model's candidate rows do not count, then how many do.
+
+    `kept` are its distinct candidates; a row that nothing else accounts for is delivered again.
+    """
+    n_rows = counts[_INPUT_ROWS]
+    dropped = _at_the_door(counts)
+    if candidates.n_rows is not None:
+        distinct = kept + candidates.n_removed + candidates.n_too_many
+        dropped |= {
+            "unscored": candidates.n_unscored,
+            **({"unlabelled": candidates.n_unlabelled} if name == "scores" else {}),
+            "redelivered": candidates.n_rows - distinct,
+            "invalid_traffic": candidates.n_removed,
+            "too_large": candidates.n_too_many,
+        }
+    for reason, n in dropped.items():
+        yield check(f"{name}.dropped.{reason}", n, n_rows)
+    yield check(f"{name}.kept", kept, n_rows, is_finding=False)
+
+
+def _at_the_door(counts: Counts) -> dict[str, int]:
+    return {reason: counts[reason] for reason in _AT_THE_DOOR if reason in counts}
 
 
 @dataclass(frozen=True)
@@ -67,12 +116,19 @@ _KEYS = ("model_version", "label", "slice", "slice_value", "bucket", "fingerprin
 class Candidates:
     """A model's candidate rows, as far as they are not in its sums.
 
-    n_rows      the usable ones; None where what became of them cannot be told
-    n_too_many  distinct candidates of queries that have too many, and are left out
-    n_queries   those queries
+    n_rows        those that are usable, scored if they must be, and of a query that was asked;
+                  None where what became of them cannot be told
+    n_unscored    usable ones without a score, where such are dropped
+    n_unlabelled  usable ones of queries that nobody asked or judged
+    n_removed     distinct candidates of queries that are removed
+    n_too_many    distinct candidates of queries that have too many, and are left out
+    n_queries     those queries
     """
 
     n_rows: int | None
+    n_unscored: int = 0
+    n_unlabelled: int = 0
+    n_removed: int = 0
     n_too_many: int = 0
     n_queries: int = 0
 
@@ -80,10 +136,7 @@ class Candidates:
 def of_queries(
     sums: Sums, *, labels: Sequence[str], ks: Sequence[int], candidates: Candidates
 ) -> list[dict[str, Any]]:
-    """One row per finding about the model's queries and relevant items.
-
-    A candidate row that no distinct candidate accounts for is a duplicate.
-    """
+    """One row per finding about the model's queries and relevant items."""
     n_queries = sums.n_queries
     without = int(sums.total("n_without_candidates"))
     mixed = int(sums.total("n_mixed_slices"))
@@ -98,10 +151,6 @@ def of_queries(
             for k in ks
         ),
     ]
-    if candidates.n_rows is not None:
-        counted = int(sums.total("n_candidates")) + candidates.n_too_many
-        duplicates = candidates.n_rows - counted
-        rows.append(check("candidates.duplicates", duplicates, candidates.n_rows))
     return [*rows, *(row for label in labels for row in _of_label(sums, label, ks))]
 
 

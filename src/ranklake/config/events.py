@@ -80,6 +80,11 @@ class Attribution(BaseModel):
         """Whether conversions name a user, and not a delivery."""
         return self.key != "impression"
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What conversions and touches both name, where conversions name a user."""
+        return ("user_id", "advertiser_id" if self.key == "user_advertiser" else "item_id")
+
 
 class Traffic(BaseModel):
     """What no person does: all of a user's queries are removed where one rule is broken."""

@@ -24,10 +24,11 @@ from ranklake.pipeline.attempt import attempt, failures_recorded
 from ranklake.pipeline.checks import Unmatched, checks_of, unmatched_of
 from ranklake.pipeline.duplicates import refuse_broken_promise, refuse_duplicates
 from ranklake.pipeline.frames import Frames
-from ranklake.pipeline.inputs import Day, day_of, slices_of
+from ranklake.pipeline.inputs import Day, day_of
 from ranklake.pipeline.needs import check_needs
 from ranklake.pipeline.planned import engine_lines
 from ranklake.pipeline.publish import Publisher, check_tables, lake_tables
+from ranklake.pipeline.sliced import slices_of
 from ranklake.pipeline.summed import bucket_sums_of, metric_sums_of, metrics_of
 from ranklake.run import Listener, Run, silent
 from ranklake.together import together
@@ -85,7 +86,7 @@ def _evaluated(
         if sources is None:
             sources = read.opened(spark, config.inputs.given(), slices=config.slices.columns)
         check_needs(config, sources)
-        day = day_of(sources, config, run.day, models=models)
+        day = day_of(sources, config, run.day, models=models, known_by=run.label_as_of)
         run.models, run.inputs = day.models, _described(sources, day)
     with run.stage("slices", day.n_rows), data_errors("inputs"):
         slice_lists, dictionary = _defined(spark, config, run, day, redefine=redefine)
@@ -116,13 +117,11 @@ def _summed(
 ) -> tuple[pa.Table, Unmatched]:
     """The bucket sums, and what stands in one input and not in another."""
 
-    is_stored = publisher is not None and config.detail == "all"
-
     def measure_and_sum() -> tuple[pa.Table, Unmatched]:
         queries, measured = _measured(frames, config, dictionary, publisher)
         sums, unmatched = together(
             partial(bucket_sums_of, queries, measured, config, dictionary),
-            partial(unmatched_of, day, frames, queries if is_stored else None),
+            partial(unmatched_of, day, frames),
         )
         return sums, unmatched
 

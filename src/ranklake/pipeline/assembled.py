@@ -10,8 +10,10 @@ from ranklake import clean, count, label, rank
 from ranklake.aggregate import slices
 from ranklake.config import EvalConfig
 from ranklake.pipeline import frames, nested
+from ranklake.pipeline.events import Events
 from ranklake.pipeline.frames import Frames, InRows, union
 from ranklake.pipeline.inputs import Day
+from ranklake.pipeline.reading import keys_of
 from ranklake.schemas import OF_QUERY, QUERY_KEYS, SliceLists
 
 Rows = Mapping[str, DataFrame]
@@ -30,18 +32,17 @@ def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
         for frame in (served if judged else None, scored)
         if frame is not None
     ]
-    labels = _labels(rows, impressions, config)
+    events = _events(rows, day, config)
+    labels = _labels(rows, impressions, events, config)
     hashes = label.labelled_hashes(labels)
     models = [*day.models]
     with_judged = _with_judged(labels, rows, day, config)
-    events: Rows = {name: rows[name] for name in ("clicks", "conversions") if name in rows}
     return Frames(
         base=base.select(*_present(base, "query_hash", "query_id", *OF_QUERY)),
         served=None if judged or served is None else _ranked_columns(served, config, *OF_QUERY),
         listed=union(listed) if listed else None,
         listed_models=[*(day.served if judged else ()), *day.scored],
-        impressions=impressions,
-        events=events,
+        events=events.told(),
         labels=label.for_models(with_judged, models=models),
         hashes=hashes,
         has_few_labels=day.n_labels <= frames.MAX_BROADCAST_LABELS,
@@ -71,11 +72,34 @@ def _in_rows(
 def cleaned(name: str, day: Day, config: EvalConfig) -> DataFrame:
     """The input's rows that count, as the rules of the evaluation say."""
     rules = config.rules
+    shown = day.rows["impressions"].columns if "impressions" in day.rows else ()
     return clean.cleaned(
         day.rows[name],
+        keys=keys_of(name, config, impressions=shown),
         unknown_users=config.unknown_users,
         scores=clean.Scores(rules.nan_scores, rules.null_scores, rules.score_type == "float"),
         is_found=partial(day.has, name),
+    )
+
+
+def _events(rows: Rows, day: Day, config: EvalConfig) -> Events:
+    return Events(
+        rows=rows,
+        nearby={name: _cleaned_nearby(name, day, config) for name in day.nearby},
+        removed=None,
+        day=day,
+        config=config,
+        sends_hashes=day.n_labels <= frames.MAX_BROADCAST_LABELS,
+    )
+
+
+def _cleaned_nearby(name: str, day: Day, config: EvalConfig) -> DataFrame:
+    """The input's rows of other days that count; nobody has looked for their dirt."""
+    shown = day.nearby["impressions"].columns
+    return clean.cleaned(
+        day.nearby[name],
+        keys=keys_of(name, config, impressions=shown),
+        unknown_users=config.unknown_users,
     )
 
 
@@ -155,22 +179,16 @@ def _of_models(
 
 
 def _labels(
-    rows: Mapping[str, DataFrame], impressions: DataFrame | None, config: EvalConfig
+    rows: Rows, impressions: DataFrame | None, events: Events, config: EvalConfig
 ) -> DataFrame:
     """One row per label event of any source, with query_hash and a gain a label."""
     gains = {name: config.gains_of(name) for name in config.labels}
     frames = [] if impressions is None else label.judged_on_rows(impressions, gains=gains)
-    for name, kind in (("clicks", "click"), ("conversions", "conversion")):
-        if name in rows and any(of_kind.get(kind) for of_kind in gains.values()):
-            events = rows[name]
-            if impressions is not None:
-                events = label.with_item_keys(events, impressions=impressions)
-            frames.append(label.judged(events, kind=kind, gains=gains))
+    for kind, counting in events.counting().items():
+        frames.append(label.judged(counting, kind=kind, gains=gains))
     if "judgments" in rows:
-        frames.append(
-            label.judged(rows["judgments"], kind="judgment", gains=gains, grade=F.col("gain"))
-        )
-    labels = count.hashed(union(frames))
-    if config.unshown_clicks == "reject" and impressions is not None:
-        labels = label.shown_only(labels, impressions=impressions)
-    return labels
+        judged = label.judged(rows["judgments"], kind="judgment", gains=gains, grade=F.col("gain"))
+        if config.unshown_clicks == "reject" and impressions is not None:
+            judged = label.shown_only(judged, impressions=impressions)
+        frames.append(judged)
+    return count.hashed(union(frames))

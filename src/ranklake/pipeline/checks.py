@@ -1,6 +1,7 @@
 """What the run found on its way → the rows of the table quality."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -20,20 +21,19 @@ from ranklake.schemas import QUERY
 class Unmatched(NamedTuple):
     """What stands in one input and not in another.
 
-    orphans     checks of events whose query (or delivery) is not in the log
+    events      checks of clicks and conversions: how many count, and why others do not
     unlabelled  for each listed model, candidates of queries that nobody asked or judged
+    removed     for each model, distinct candidates of queries that are removed
     """
 
-    orphans: Sequence[Mapping[str, Any]]
+    events: Sequence[Mapping[str, Any]]
     unlabelled: Mapping[str, Row]
+    removed: Mapping[str, int]
 
 
-def unmatched_of(day: Day, frames: Frames, queries: DataFrame | None) -> Unmatched:
-    """What the day's inputs have that matches nothing: a small job or two.
-
-    `queries` are those of the log where a table has them; None: the log itself is looked at.
-    """
-    return Unmatched(_orphans(day, frames, queries), _unlabelled(frames))
+def unmatched_of(day: Day, frames: Frames) -> Unmatched:
+    """What the day's inputs have that matches nothing: a small job or two."""
+    return Unmatched(_of_events(day, frames), _unlabelled(frames), {})
 
 
 def checks_of(
@@ -44,20 +44,21 @@ def checks_of(
     Findings of an input without models stand with every model of the run.
     """
     sums = {model: quality.Sums.of(bucket_sums, model=model) for model in day.models}
-    usable = {
-        model: _usable(_counts(model, day), unmatched.unlabelled.get(model), config)
-        for model in day.models
-    }
+    candidates = {model: _candidates(model, day, unmatched, config) for model in day.models}
     unaccounted = {
-        model: None if n is None else n - int(sums[model].total("n_candidates"))
-        for model, n in usable.items()
+        model: None
+        if found.n_rows is None
+        else found.n_rows - found.n_removed - int(sums[model].total("n_candidates"))
+        for model, found in candidates.items()
     }
     left_out = too_large_of(frames, unaccounted, config)
     rows: list[dict[str, Any]] = []
     for model in day.models:
         of_model = left_out.get(model, TooLarge())
-        candidates = quality.Candidates(usable[model], of_model.n_candidates, of_model.n_queries)
-        found = _checks_of_model(model, day, frames, unmatched, sums[model], candidates, config)
+        known = replace(
+            candidates[model], n_too_many=of_model.n_candidates, n_queries=of_model.n_queries
+        )
+        found = _checks_of_model(model, day, frames, unmatched, sums[model], known, config)
         rows += [{"model_version": model, **row} for row in found]
     _refuse(rows, config)
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
@@ -74,7 +75,9 @@ def _checks_of_model(
 ) -> Iterator[Mapping[str, Any]]:
     name = "impressions" if model in day.served else "scores"
     counts = _counts(model, day)
+    kept = int(sums.total("n_candidates"))
     yield from quality.of_input(name, counts)
+    yield from quality.of_candidates(name, counts, candidates, kept=kept)
     yield from quality.of_queries(sums, labels=config.labels, ks=config.ks, candidates=candidates)
     if frames.served is None or model not in day.served:
         yield _of_unlabelled(unmatched.unlabelled.get(model), counts["usable"])
@@ -82,24 +85,31 @@ def _checks_of_model(
         yield from quality.of_ties(sums, labels=config.labels, ks=config.ks)
     for other in _without_models(day):
         yield from quality.of_input(other, day.audits[other][None])
-    yield from unmatched.orphans
+    yield from unmatched.events
 
 
 def _counts(model: str, day: Day) -> Mapping[str, int]:
     return day.audits["impressions" if model in day.served else "scores"][day.models[model]]
 
 
-def _usable(counts: Mapping[str, int], unlabelled: Row | None, config: EvalConfig) -> int | None:
-    """Candidate rows of evaluated queries; None where the candidates are not all counted."""
+def _candidates(
+    model: str, day: Day, unmatched: Unmatched, config: EvalConfig
+) -> quality.Candidates:
+    """The model's candidate rows, as far as they are told without its queries."""
     rules = config.rules
     if rules.depth or rules.unjudged == "drop" or rules.duplicates == "keep":
-        return None
-    dropped = sum(
-        counts[name]
-        for name, place in (("null_score", rules.null_scores), ("nan_score", rules.nan_scores))
-        if place == "drop"
+        return quality.Candidates(None)
+    counts = _counts(model, day)
+    places = {"usable_null_score": rules.null_scores, "usable_nan_score": rules.nan_scores}
+    n_unscored = sum(counts.get(name, 0) for name, place in places.items() if place == "drop")
+    unlabelled = unmatched.unlabelled.get(model)
+    n_unlabelled = unlabelled["n_rows"] if unlabelled else 0
+    return quality.Candidates(
+        n_rows=counts["usable"] - n_unscored - n_unlabelled,
+        n_unscored=n_unscored,
+        n_unlabelled=n_unlabelled,
+        n_removed=unmatched.removed.get(model, 0),
     )
-    return counts["usable"] - dropped - (unlabelled["n_rows"] if unlabelled else 0)
 
 
 def _of_unlabelled(found: Row | None, n_rows: int) -> dict[str, Any]:
@@ -162,33 +172,18 @@ def _without_models(day: Day) -> list[str]:
     ]
 
 
-def _orphans(day: Day, frames: Frames, queries: DataFrame | None) -> list[dict[str, Any]]:
-    """Events of queries (or deliveries) that are not in the day's log.
-
-    Known only where the run has every model of the log, and the events say which day is theirs.
-    """
-    if not day.every_model or frames.served is None:
-        return []
-    dated = {name: rows for name, rows in frames.events.items() if "event_date" in rows.columns}
-    unmatched = [_unmatched(name, rows, frames, queries) for name, rows in dated.items()]
-    if not unmatched:
-        return []
-    counts = reduce(DataFrame.unionByName, unmatched).groupBy("name").count().collect()
-    found = {row["name"]: row["count"] for row in counts}
-    return [
-        quality.check(f"{name}.orphans", found.get(name, 0), day.count(name, "usable"))
-        for name in dated
+def _of_events(day: Day, frames: Frames) -> list[dict[str, Any]]:
+    """One check per reason for which clicks and conversions do not count: one job for all."""
+    reasons = [
+        told.rows.select(F.lit(name).alias("name"), "reason")
+        for name, told in frames.events.items()
     ]
-
-
-def _unmatched(
-    name: str, events: DataFrame, frames: Frames, queries: DataFrame | None
-) -> DataFrame:
-    """One row per event without a query (or delivery) in the log: the input's name."""
-    key = "query_id" if "query_id" in events.columns else "impression_id"
-    if key == "impression_id" and frames.impressions is not None:
-        log = frames.impressions
-    else:
-        log = frames.asked_among(events) if queries is None else queries
-    orphans = events.join(log.select(key), on=[key], how="left_anti")
-    return orphans.select(F.lit(name).alias("name"))
+    if not reasons:
+        return []
+    counts = reduce(DataFrame.unionByName, reasons).groupBy("name", "reason").count().collect()
+    checks = []
+    for name, told in frames.events.items():
+        found = {row["reason"]: row["count"] for row in counts if row["name"] == name}
+        by_reason = {reason: found.get(reason, 0) for reason in (None, *told.reasons)}
+        checks += quality.of_events(name, day.audits[name][None], by_reason)
+    return checks

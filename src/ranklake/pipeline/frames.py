@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from ranklake import count, label, measure, rank
 from ranklake.config import EvalConfig
 from ranklake.metrics import Measure, Need
+from ranklake.pipeline.events import Told
 from ranklake.rank import nested
 from ranklake.schemas import OF_QUERY, QUERY_KEYS
 
@@ -36,7 +37,7 @@ class Frames:
     base    the rows that say which queries there are: impressions, or judgments
     served  candidates of the models whose log this is; they carry bucket and slice_id
     listed  candidates of models that were given every asked query
-    events  the clicks and conversions of the day, by input
+    events  the clicks and conversions of the day, by input, with the reason why one does not count
     labels  the label events, a row for every model; where judged items count, these too
     hashes  the hashes of the queries that any label reaches
     in_rows the queries of `served`, where their candidates are ranked in their rows; why_flat says
@@ -47,8 +48,7 @@ class Frames:
     served: DataFrame | None
     listed: DataFrame | None
     listed_models: Sequence[str]
-    impressions: DataFrame | None
-    events: Mapping[str, DataFrame]
+    events: Mapping[str, Told]
     labels: DataFrame
     hashes: DataFrame
     has_few_labels: bool
@@ -158,14 +158,6 @@ class Frames:
         others = [name for name in queries.columns if name not in judged.columns]
         joined = queries.select(*QUERY_KEYS, *others).join(judged, on=[*QUERY_KEYS], how="left")
         return joined.withColumn("n_candidates", F.coalesce("n_candidates", F.lit(0)))
-
-    def asked_among(self, events: DataFrame) -> DataFrame:
-        """One row per query of the log that the events name: its query_id."""
-        named = events.select("query_id").transform(count.hashed).select("query_hash").distinct()
-        rows = self.base.select("query_hash", "query_id")
-        if self.has_few_labels:
-            rows = rows.join(F.broadcast(named), on=["query_hash"], how="left_semi")
-        return rows.select("query_id").distinct()
 
     def _items(self) -> DataFrame:
         """One row per (model, query to rank, item)."""

@@ -1,20 +1,19 @@
-"""The inputs of one day, opened and audited: which rows, which models, which slice values."""
+"""The inputs of one day, opened and audited: which rows, which models."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, timedelta
+from dataclasses import dataclass, field
+from datetime import date, datetime
 from functools import partial
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ranklake import clean, read, schemas
-from ranklake.aggregate import slices
 from ranklake.complaints import data_errors
 from ranklake.config import EvalConfig
 from ranklake.errors import ContractError, NoInputError, RanklakeError
 from ranklake.pipeline.needs import judges
+from ranklake.pipeline.reading import keys_of, nearby_rows, rows_of_day
 from ranklake.together import together
 
 Audit = Mapping[str | None, Mapping[str, int]]
@@ -27,7 +26,8 @@ class Day:
 
     served and scored map each model's published name to its name in the input. base names the input
     that says which queries there are. in_rows are the impressions as one row a query, where their
-    input is nested and that can be told from the row.
+    input is nested and that can be told from the row. nearby are rows of other days, whose touches
+    compete for conversions. Labels count that the log had by known_by (None: all).
     """
 
     rows: Mapping[str, DataFrame]
@@ -38,6 +38,8 @@ class Day:
     base: str
     is_nested: bool = False
     in_rows: DataFrame | None = None
+    nearby: Mapping[str, DataFrame] = field(default_factory=dict)
+    known_by: datetime | None = None
 
     @property
     def models(self) -> dict[str, str]:
@@ -69,19 +71,24 @@ class Day:
 
 
 def day_of(
-    sources: Mapping[str, read.Source], config: EvalConfig, day: date, *, models: Sequence[str] = ()
+    sources: Mapping[str, read.Source],
+    config: EvalConfig,
+    day: date,
+    *,
+    models: Sequence[str] = (),
+    known_by: datetime | None = None,
 ) -> Day:
     """The rows of the day and their audit: one pass over the keys of each input.
 
     Raises NoInputError for a day without candidates or labels, ContractError for model versions
     that cannot be published.
     """
-    span = timedelta(minutes=config.max_query_span_minutes)
-    rows = {
-        name: read.of_date(source, day, zone=config.zone, max_query_span=span)
-        for name, source in sources.items()
-    }
-    looks = [partial(_audit, name, frame, config) for name, frame in rows.items()]
+    rows = rows_of_day(sources, config, day)
+    shown = rows["impressions"].columns if "impressions" in rows else ()
+    looks = [
+        partial(_audit, name, frame, config, keys_of(name, config, impressions=shown))
+        for name, frame in rows.items()
+    ]
     audits = dict(zip(rows, together(*looks), strict=True))
     served = _models(audits, "impressions", config) if "served" in config.candidates else {}
     scored = _models(audits, "scores", config) if "scored" in config.candidates else {}
@@ -101,6 +108,8 @@ def day_of(
         base="judgments" if "judgments" in rows and judges(config) else "impressions",
         is_nested="impressions" in rows and schemas.IS_CANDIDATE in rows["impressions"].columns,
         in_rows=_in_rows(sources, day),
+        nearby=nearby_rows(sources, config, day),
+        known_by=known_by,
     )
     _refuse_empty_labels(found, sources, config, day)
     return found
@@ -118,9 +127,10 @@ def _reads_candidates(name: str, config: EvalConfig) -> bool:
     return {"impressions": "served", "scores": "scored"}[name] in config.candidates
 
 
-def _audit(name: str, rows: DataFrame, config: EvalConfig) -> Audit:
+def _audit(name: str, rows: DataFrame, config: EvalConfig, keys: clean.Keys) -> Audit:
     audited = clean.audited(
         rows,
+        keys=keys,
         unknown_users=config.unknown_users,
         rank_by=config.rank_by,
         is_probability=config.score_is_probability,
@@ -128,9 +138,9 @@ def _audit(name: str, rows: DataFrame, config: EvalConfig) -> Audit:
     with data_errors(name):
         found = audited.collect()
     return {
-        row["model_version"]: {
-            key: value for key, value in row.asDict().items() if key != "model_version"
-        }
+        row["model_version"]: clean.with_invalid_keys(
+            {key: value for key, value in row.asDict().items() if key != "model_version"}
+        )
         for row in found
     }
 
@@ -235,60 +245,3 @@ def _refuse_empty_labels(
     raise NoInputError(
         [*problems, "set allow_empty_labels = true if a day without any label is right"]
     )
-
-
-def slices_of(
-    rows: DataFrame, config: EvalConfig, recorded: Mapping[str, Sequence[str] | None]
-) -> tuple[schemas.SliceLists, slices.Dictionary]:
-    """The fixed values of each slice column, and the dictionary of the day's slice ids.
-
-    The configuration's list comes first, then the list that earlier runs recorded; a column without
-    either that has more than max_values values gets its most frequent ones, from now on.
-    Raises ContractError when the values combine in too many ways.
-    """
-    lists = {
-        column: _tuple(config.slices.values.get(column) or recorded.get(column))
-        for column in config.slices.columns
-    }
-    found = _combined(rows, lists)
-    crowded = _crowded(found, lists, limit=config.slices.max_values)
-    if crowded:
-        lists |= {column: _most_frequent(rows, column, config) for column in crowded}
-        found = _combined(rows, lists)
-    if len(found) > slices.MAX_COMBINATIONS:
-        raise ContractError(
-            f"slices: their values combine in more than {slices.MAX_COMBINATIONS} ways;"
-            f" lower slices.max_values ({config.slices.max_values}) or leave columns out"
-        )
-    columns, groups = config.slices.columns, config.slices.groups
-    return lists, slices.dictionary(found, columns=columns, groups=groups)
-
-
-def _tuple(values: Sequence[str] | None) -> tuple[str, ...] | None:
-    return tuple(values) if values else None
-
-
-def _combined(rows: DataFrame, lists: schemas.SliceLists) -> list[dict[str, Any]]:
-    if not lists:
-        return []
-    combined = slices.combinations(rows, slice_lists=lists).limit(slices.MAX_COMBINATIONS + 1)
-    return [row.asDict() for row in combined.collect()]
-
-
-def _crowded(
-    found: Sequence[Mapping[str, Any]], lists: schemas.SliceLists, *, limit: int
-) -> list[str]:
-    """The open columns with more values than the limit, as far as the combinations tell."""
-    values = {column: {row[column] for row in found} - {schemas.NO_VALUE} for column in lists}
-    return [
-        column
-        for column, kept in lists.items()
-        if kept is None and (len(values[column]) > limit or len(found) > slices.MAX_COMBINATIONS)
-    ]
-
-
-def _most_frequent(rows: DataFrame, column: str, config: EvalConfig) -> tuple[str, ...] | None:
-    """The column's most frequent values; None when it has no more than max_values."""
-    limit = config.slices.max_values
-    found = slices.frequencies(rows, column=column, limit=limit + 1).collect()
-    return tuple(row["value"] for row in found[:limit]) if len(found) > limit else None

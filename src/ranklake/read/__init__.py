@@ -1,6 +1,7 @@
 """The only reads: the logs of one date, and what the lake's tables hold of earlier runs."""
 
-from ranklake.read.inputs import Source, mapped, missing_day, of_date, opened
+from ranklake.read.days import missing_day, of_date, of_dates
+from ranklake.read.inputs import Source, mapped, opened
 from ranklake.read.published import (
     Published,
     committed,
@@ -17,6 +18,7 @@ __all__ = [
     "mapped",
     "missing_day",
     "of_date",
+    "of_dates",
     "of_run",
     "opened",
     "published",

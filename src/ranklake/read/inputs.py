@@ -1,9 +1,7 @@
-"""Inputs → conformed frames of one date. The only reads of the logs."""
+"""Inputs → conformed frames. The only reads of the logs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
-from zoneinfo import ZoneInfo
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -12,14 +10,12 @@ from pyspark.sql import functions as F
 from ranklake import schemas
 from ranklake.complaints import data_errors, first_line, is_missing_table
 from ranklake.config import Input
-from ranklake.errors import ContractError, NoInputError
+from ranklake.errors import ContractError
 from ranklake.read import nested
 from ranklake.schemas import IS_CANDIDATE, IS_WANTED
 from ranklake.schemas.conform import cast_to, type_problem
 
 _TIMES = {"impressions": "event_ts", "clicks": "click_ts", "conversions": "conversion_ts"}
-_LATEST = {"clicks": timedelta(days=1), "conversions": timedelta(days=30)}
-"""How long after its query's day an event of a table without event_date is still read."""
 
 
 @dataclass(frozen=True)
@@ -224,71 +220,3 @@ def _where_problem(raw: DataFrame, where: str | None, wanted: Column) -> str | N
     except AnalysisException as error:
         return f"where {where!r}: {first_line(error)}"
     return None
-
-
-def of_date(source: Source, day: date, *, zone: str, max_query_span: timedelta) -> DataFrame:
-    """The rows of one day: by event_date, else by event time in the zone; undated rows all count.
-
-    Without event_date an impression belongs to the day of its query's first impression: rows of a
-    query begun before midnight stay with it for `max_query_span`. Clicks and conversions of a table
-    without event_date are read from the day's begin until some time after its end (_LATEST).
-    """
-    rows = source.rows
-    if source.is_dated:
-        return rows.where(F.col("event_date") == F.lit(day))
-    if source.time is None:
-        return rows
-    begin, end = _midnight(day, zone), _midnight(day + timedelta(days=1), zone)
-    if source.table.name == "impressions":
-        return _of_queries_begun(rows, source.time, begin, end, max_query_span)
-    return _between(rows, source.time, begin, end + _LATEST[source.table.name])
-
-
-def _of_queries_begun(
-    rows: DataFrame, time: str, begin: datetime, end: datetime, span: timedelta
-) -> DataFrame:
-    """Rows of the queries whose first impression lies in [begin, end), up to `span` after `end`.
-
-    Only rows near a midnight are looked up, so the joined sides are small.
-    """
-    query = ["query_id"]
-    begun_before = _between(rows, time, begin - span, begin).select(*query).distinct()
-    begun_late = (
-        _between(rows, time, end - span, end)
-        .select(*query)
-        .distinct()
-        .join(begun_before, on=query, how="left_anti")
-    )
-    head = _between(rows, time, begin, begin + span).join(begun_before, on=query, how="left_anti")
-    body = _between(rows, time, begin + span, end)
-    tail = _between(rows, time, end, end + span).join(begun_late, on=query, how="left_semi")
-    return head.unionByName(body).unionByName(tail)
-
-
-def _between(rows: DataFrame, time: str, begin: datetime, end: datetime) -> DataFrame:
-    return rows.where((F.col(time) >= F.lit(begin)) & (F.col(time) < F.lit(end)))
-
-
-def _midnight(day: date, zone: str) -> datetime:
-    """The instant at which the day begins there: no session's zone can change it."""
-    return datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(zone))
-
-
-def missing_day(source: Source, day: date, *, zone: str) -> NoInputError:
-    """The error of a day without rows: it names the latest days that there are."""
-    if source.is_dated:
-        days = F.col("event_date")
-    elif source.time is None:
-        return NoInputError(f"{source.table.name}: {source.place}: no rows at all")
-    else:
-        days = F.to_date(F.from_utc_timestamp(F.col(source.time), zone))
-    latest = (
-        source.rows.select(days.alias("day"))
-        .distinct()
-        .orderBy(F.col("day").desc_nulls_last())
-        .limit(3)
-    )
-    found = ", ".join(str(row["day"]) for row in latest.collect()) or "none"
-    return NoInputError(
-        f"{source.table.name}: {source.place}: no rows for {day}; the latest days are {found}"
-    )

@@ -48,22 +48,9 @@ def judged_on_rows(impressions: DataFrame, *, gains: LabelGains) -> list[DataFra
     return frames
 
 
-def with_item_keys(events: DataFrame, *, impressions: DataFrame) -> DataFrame:
-    """The events with the query and item of the delivery that they name by impression_id.
-
-    One row per event and matching impression; events of other deliveries are lost (they are
-    orphans). Events that carry query_id and item_id themselves stay as they are.
-    """
-    if all(key in events.columns for key in ITEM):
-        return events
-    deliveries = impressions.select("impression_id", *ITEM)
-    return events.drop(*ITEM).join(deliveries, on=["impression_id"], how="inner")
-
-
 def shown_only(labels: DataFrame, *, impressions: DataFrame) -> DataFrame:
     """The labels of items that were shown for their query; rows as `labels`, others are lost."""
-    shown = impressions.select("query_hash", *ITEM)
-    return labels.join(shown, on=["query_hash", *ITEM], how="left_semi")
+    return labels.join(impressions.select(*ITEM), on=[*ITEM], how="left_semi")
 
 
 def judged_items(rows: DataFrame) -> DataFrame:
