@@ -258,7 +258,7 @@ def test_all_files_that_cannot_be_read_are_named(write: Write) -> None:
         (
             "gains.click = { clik = 1.0, click = 1.0 }",
             "gains.click.clik: found 'clik',"
-            " expected one of click, conversion, judgment; did you mean 'click'?",
+            " expected one of click, conversion, conversion_value, judgment; did you mean 'click'?",
         ),
         (
             "gains.click = { click = -1.0 }",

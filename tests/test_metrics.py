@@ -180,6 +180,11 @@ def test_cvr_divides_conversions_by_clicks() -> None:
     assert ratio("cvr", [EXAMPLE, one_click], 2) == (1 + 1) / (2 + 1)
 
 
+def test_conversion_value_is_the_sum_of_the_gains_within_k() -> None:
+    assert value("conversion_value", EXAMPLE, 3) == 1 + 1
+    assert [value("conversion_value", GRADED, k) for k in (1, 2, 3, 0)] == [1, 1, 1 + 3, 1 + 3]
+
+
 def test_calibration_divides_the_scores_by_the_relevant_candidates() -> None:
     assert ratio("calibration", [EXAMPLE], 0) == (0.75 + 0.5 + 0.25) / 2
     unscored = Ranking(gains=(0.0, 1.0), scores=(0.125, None))

@@ -15,7 +15,10 @@ from ranklake.aggregate.series import Scope, metric_sums
 from ranklake.metrics import METRICS, measures_of, per_query_measures
 
 K = 3
-NAMES = tuple(m.name for m in METRICS if m.has_cutoff and m.name not in ("cvr", "judged"))
+_OF_OTHER_LABELS = ("conversion_value", "cvr")
+NAMES = tuple(
+    m.name for m in METRICS if m.has_cutoff and m.name not in (*_OF_OTHER_LABELS, "judged")
+)
 Q1_Q2, Q3 = -(2**63) + 1, 2**62 + 1  # 64 bits: a double would lose the last of them
 
 OF_QUERIES = [
@@ -222,6 +225,17 @@ def test_conversions_are_divided_by_the_clicks_of_the_same_places() -> None:
     rows = summed(*OF_QUERIES, *clicked, *converted, names=["cvr"], labels=("click", "conversion"))
     assert [row["label"] for row in rows if row["metric"] == "cvr"] == ["conversion"]
     assert sums_of(rows, metric="cvr") == ([0, 0, 1], [2, 0, 2])
+
+
+def test_the_value_of_conversions_is_of_a_label_of_its_own() -> None:
+    of_values = [
+        {**row, "label": "conversion_value", "conversion_value_at_3": 7.0} for row in OF_LABELS
+    ]
+    labels = ("click", "conversion_value")
+    rows = summed(*OF_QUERIES, *OF_LABELS, *of_values, names=["conversion_value"], labels=labels)
+    found = [row for row in rows if row["metric"] == "conversion_value"]
+    assert {row["label"] for row in found} == {"conversion_value"}
+    assert sums_of(found, metric="conversion_value", population="all")[0] == [7, 0, 7]
 
 
 def test_the_cut_off_of_a_page_is_its_number_of_places() -> None:

@@ -15,7 +15,7 @@ from ranklake.aggregate.names import (
     shown_column,
     weighted_column,
 )
-from ranklake.metrics import CLICK, CONVERSION, SHOWN, Denominator, Measure, Population
+from ranklake.metrics import CLICK, SHOWN, Denominator, Measure, Population
 
 Array = npt.NDArray[Any]
 Key = tuple[str, str | None, str, str]
@@ -122,7 +122,7 @@ class Scope:
             for m in measures
             if not m.is_derived
             and (model in self.served or not m.metric.served_only)
-            and (label == CONVERSION or m.metric.denominator is not Denominator.CLICKS)
+            and m.metric.of_label in ("", label)
         ]
 
 

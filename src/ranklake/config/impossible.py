@@ -71,6 +71,9 @@ def _of_measures(config: EvalConfig) -> Iterator[Problem]:
     if metrics.Need.SCORES in config.needs and not config.score_is_probability:
         names = ", ".join(n for n, m in asked.items() if metrics.Need.SCORES in m.needs)
         yield ("score_is_probability",), f"found false, expected true for {names}"
+    for name, measure in asked.items():
+        if measure.metric.of_label == metrics.CONVERSION_VALUE not in config.labels:
+            yield ("labels",), f"{name} is of a label of its own, expected {name!r} among them"
     if "cvr" in asked and not {metrics.CLICK, metrics.CONVERSION} <= {*config.labels}:
         yield ("labels",), "cvr is of conversions and clicks, expected both labels"
     if config.rules.duplicates != "best" and config.unique_key:

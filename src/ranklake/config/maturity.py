@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 from ranklake.config.events import duration
 from ranklake.config.model import EvalConfig
-from ranklake.metrics import CLICK, CONVERSION
+from ranklake.metrics import CLICK, CONVERSION, CONVERSION_VALUE
 
 _AT_ONCE = timedelta(0)
 
@@ -27,7 +27,12 @@ def matures_at(config: EvalConfig, day: date) -> datetime | None:
 
 def _longest_window(config: EvalConfig) -> timedelta | None:
     """From an impression to the last of its events that counts."""
-    windows = {CLICK: config.windows.of_clicks, CONVERSION: _until_conversion(config)}
+    until_conversion = _until_conversion(config)
+    windows = {
+        CLICK: config.windows.of_clicks,
+        CONVERSION: until_conversion,
+        CONVERSION_VALUE: until_conversion,
+    }
     kinds = config.event_kinds
     age = config.oldest_label
     lengths = [_shorter(windows.get(kind), age if kind in windows else None) for kind in kinds]

@@ -36,6 +36,7 @@ from ranklake.config.values import (
     Zone,
 )
 from ranklake.metrics import (
+    CONVERSION_VALUE,
     DEFAULTS,
     JUDGMENT,
     SHOWN,
@@ -153,8 +154,8 @@ class EvalConfig(BaseModel):
     @property
     def is_graded(self) -> bool:
         """Whether relevant items of some label can have different gains."""
-        worths = [[k for k, w in self.gains_of(label).items() if w] for label in self.labels]
-        return any(JUDGMENT in kinds or len(kinds) > 1 for kinds in worths)
+        worths = [{k for k, w in self.gains_of(label).items() if w} for label in self.labels]
+        return any(len(kinds) > 1 or kinds & {JUDGMENT, CONVERSION_VALUE} for kinds in worths)
 
     @property
     def values_every_query(self) -> bool:

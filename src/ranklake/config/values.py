@@ -12,7 +12,7 @@ from ranklake.errors import near_miss
 
 T = TypeVar("T")
 
-EVENTS = (metrics.CLICK, metrics.CONVERSION, metrics.JUDGMENT)
+EVENTS = (metrics.CLICK, metrics.CONVERSION, metrics.CONVERSION_VALUE, metrics.JUDGMENT)
 NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
 NAME_IN_WORDS = "letters, digits and _, no digit first, 64 at most"
 

@@ -17,6 +17,7 @@ from ranklake.label.gains import (
     judged_on_rows,
     labelled_hashes,
     shown_only,
+    valued,
 )
 from ranklake.label.matching import asked_among, matched
 
@@ -40,5 +41,6 @@ __all__ = [
     "shown_only",
     "told_clicks",
     "told_conversions",
+    "valued",
     "without_copies",
 ]

@@ -37,6 +37,16 @@ def judged(
     return events.select(*ITEM, *columns).where(relevant)
 
 
+def valued(conversions: DataFrame) -> DataFrame:
+    """One row per query_id and item_id that converted: value, the sum of its conversions' values.
+
+    A value that is null, NaN, infinite or below 0 is worth nothing.
+    """
+    value = F.col("value")
+    is_worth = ~F.isnan(value) & (value > 0) & (value < F.lit(1e100))
+    return conversions.groupBy(*ITEM).agg(F.sum(F.when(is_worth, value)).alias("value"))
+
+
 def judged_on_rows(impressions: DataFrame, *, gains: LabelGains) -> list[DataFrame]:
     """The labels that stand on the impressions themselves, one frame a kind; rows as `judged`."""
     frames = []

@@ -6,6 +6,7 @@ from ranklake.metrics.measures import Measure, spelled
 from ranklake.metrics.metric import (
     CLICK,
     CONVERSION,
+    CONVERSION_VALUE,
     JUDGMENT,
     NO_CUTOFF,
     SHOWN,
@@ -22,6 +23,7 @@ from ranklake.metrics.strings import MAX_K, measure, metric_with_options, of_ser
 __all__ = [
     "CLICK",
     "CONVERSION",
+    "CONVERSION_VALUE",
     "DEFAULTS",
     "JUDGMENT",
     "MAX_K",

@@ -111,6 +111,10 @@ class Atoms:
         weight = float(self._options["beta"]) ** 2
         return (1.0 + weight) * self.hits_at(k) / (weight * self.relevant() + self.cut(k))
 
+    def gain_at(self, k: int) -> Column:
+        """Cumulated gain of the first k."""
+        return _sum_where(_within(self._rank, k), F.col("gain"))
+
     def dcg_at(self, k: int) -> Column:
         """Discounted cumulative gain of the first k."""
         gain = gained(self._options)

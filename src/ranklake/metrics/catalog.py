@@ -17,6 +17,7 @@ from ranklake.metrics.per_query import (
     RECALL,
     RR,
     TIED,
+    VALUE,
 )
 from ranklake.metrics.ratios import CALIBRATION, CTR, CVR, LOG_LOSS, PRECISION_MICRO, RECALL_MICRO
 
@@ -39,6 +40,7 @@ METRICS = (
     JUDGED,
     TIED,
     CVR,
+    VALUE,
     CALIBRATION,
     LOG_LOSS,
 )

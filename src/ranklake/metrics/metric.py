@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # the words and the references are read on machines without S
     from ranklake.metrics.atoms import Atoms
 
 CLICK, CONVERSION, JUDGMENT = "click", "conversion", "judgment"
+CONVERSION_VALUE = "conversion_value"
 """The kinds of events, and the labels that are made of one of them alone."""
 
 NO_CUTOFF = 0
@@ -72,6 +73,7 @@ class Metric:
     `column(atoms, k)` is an aggregate over the hits of one query (rank.ranked): the query's part
     of num. A metric without one is made of the column of `sums_of`, or derived from the sums of
     others (`derived_from`).
+    `of_label` is the one label that has it (empty: every label).
     `of_counts` names the sum over a query's candidates that is its part where none is relevant.
     `of_ranking(ranking, k, options)` is the same value, slow and obvious; None when undefined.
     """
@@ -90,6 +92,7 @@ class Metric:
     cutoff: Cutoff = Cutoff.REQUIRED
     options: tuple[Option, ...] = ()
     needs: frozenset[Need] = frozenset()
+    of_label: str = ""
     of_counts: str = ""
     upper: float = 1.0
     aliases: tuple[str, ...] = ()

@@ -9,7 +9,14 @@ of the query.
 import math
 
 from ranklake.metrics import references
-from ranklake.metrics.metric import Cutoff, Denominator, Metric, Need, Population
+from ranklake.metrics.metric import (
+    CONVERSION_VALUE,
+    Cutoff,
+    Denominator,
+    Metric,
+    Need,
+    Population,
+)
 from ranklake.metrics.options import (
     ALL_TIES,
     AP_DENOM,
@@ -157,6 +164,20 @@ DCG = Metric(
     options=_GAINED,
     column=lambda a, k: a.dcg_at(k),
     of_ranking=references.dcg_of,
+)
+VALUE = Metric(
+    name=CONVERSION_VALUE,
+    title="Value of the conversions in the top k",
+    formula="Σ value of the conversions of an item, rank ≤ k",
+    null_when="never",
+    reads_as="the conversions of the top {k} are on average worth {value} a query",
+    source="cumulated gain; Järvelin and Kekäläinen, ACM TOIS 20(4), 2002",
+    populations=_ALL_FIRST,
+    upper=math.inf,
+    cutoff=Cutoff.OPTIONAL,
+    of_label=CONVERSION_VALUE,
+    column=lambda a, k: a.gain_at(k),
+    of_ranking=references.gain,
 )
 R_PRECISION = Metric(
     name="r_precision",

@@ -3,7 +3,7 @@
 import math
 
 from ranklake.metrics import references
-from ranklake.metrics.metric import Cutoff, Denominator, Metric, Need, Population
+from ranklake.metrics.metric import CONVERSION, Cutoff, Denominator, Metric, Need, Population
 from ranklake.metrics.ranking import log_loss
 
 _DENG = "ratio of sums; Deng, Knoblich, Lu, KDD 2018, on its variance"
@@ -58,6 +58,7 @@ CVR = Metric(
     source=_DENG,
     sums_of="hits",
     denominator=Denominator.CLICKS,
+    of_label=CONVERSION,
     populations=_ALL_ONLY,
     upper=math.inf,
     cutoff=Cutoff.OPTIONAL,

@@ -113,6 +113,11 @@ def _gained(q: Ranking, o: Options) -> Ranking:
     return replace(q, gains=gained, missed=missed, rel=None)
 
 
+def gain(q: Ranking, k: int, o: Options) -> float:
+    """Σ gain of the first k."""
+    return sum(q.gains[: q.depth(k)])
+
+
 def dcg_of(q: Ranking, k: int, o: Options) -> float:
     """Σ gain / log2(rank + 1); `expected`: of the mean gain at each place."""
     gained = _gained(q, o)

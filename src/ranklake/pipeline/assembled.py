@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from ranklake import clean, count, label, rank
 from ranklake.aggregate import slices
 from ranklake.config import EvalConfig
+from ranklake.metrics import CONVERSION_VALUE
 from ranklake.pipeline import frames, nested
 from ranklake.pipeline.events import Events
 from ranklake.pipeline.frames import Frames, InRows, union
@@ -185,7 +186,10 @@ def _labels(
     gains = {name: config.gains_of(name) for name in config.labels}
     frames = [] if impressions is None else label.judged_on_rows(impressions, gains=gains)
     for kind, counting in events.counting().items():
-        frames.append(label.judged(counting, kind=kind, gains=gains))
+        has_value = kind == CONVERSION_VALUE
+        worth = label.valued(counting) if has_value else counting
+        grade = F.col("value") if has_value else None
+        frames.append(label.judged(worth, kind=kind, gains=gains, grade=grade))
     if "judgments" in rows:
         judged = label.judged(rows["judgments"], kind="judgment", gains=gains, grade=F.col("gain"))
         if config.unshown_clicks == "reject" and impressions is not None:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from ranklake import label
 from ranklake.config import EvalConfig
-from ranklake.metrics import CLICK, CONVERSION
+from ranklake.metrics import CLICK, CONVERSION, CONVERSION_VALUE
 from ranklake.pipeline.inputs import Day
 from ranklake.schemas import ITEM
 
@@ -42,17 +42,20 @@ class Events:
     sends_hashes: bool
 
     def counting(self) -> dict[str, DataFrame]:
-        """By label kind, one row per event that counts, with its query_id and item_id.
+        """By kind of event, one row per event that counts, with its query_id and item_id.
 
         A repeated click may count twice: a label is the same. Where nothing can keep a click from
         counting it is taken as it is, and the log is not looked at.
         """
-        kinds = {"clicks": CLICK, "conversions": CONVERSION}
-        asked = [
-            n for n, kind in kinds.items() if n in self.rows and kind in self.config.event_kinds
-        ]
-        told = {"clicks": self._counting_clicks, "conversions": self._conversions}
-        return {kinds[name]: told[name]().where("reason IS NULL") for name in asked}
+        asked = self.config.event_kinds
+        counting = {}
+        if CLICK in asked and "clicks" in self.rows:
+            counting[CLICK] = self._counting_clicks().where("reason IS NULL")
+        of_conversions = sorted(asked & {CONVERSION, CONVERSION_VALUE})
+        if of_conversions and "conversions" in self.rows:
+            conversions = self._conversions().where("reason IS NULL")
+            counting |= dict.fromkeys(of_conversions, conversions)
+        return counting
 
     def told(self) -> dict[str, Told]:
         """The usable events by input, with the reasons why they do not count."""

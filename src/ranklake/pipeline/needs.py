@@ -10,6 +10,7 @@ from ranklake.metrics import JUDGMENT
 _SOURCES = {
     "click": ("clicks", "clicked"),
     "conversion": ("conversions", "converted"),
+    "conversion_value": ("conversions", None),
     "judgment": ("judgments", "gain"),
 }
 """For each kind of event, its input, and the column of impressions that can stand for it."""
@@ -50,10 +51,12 @@ def _missing_labels(config: EvalConfig, columns: Columns) -> Iterator[str]:
     for label in config.labels:
         kinds = [kind for kind, gain in config.gains_of(label).items() if gain]
         if not any(_SOURCES[kind][0] in columns or _SOURCES[kind][1] in shown for kind in kinds):
-            names = " or ".join(
-                f"{_SOURCES[kind][0]} (impressions.{_SOURCES[kind][1]})" for kind in kinds
-            )
+            names = " or ".join(dict.fromkeys(_place(*_SOURCES[kind]) for kind in kinds))
             yield f"labels: {label!r} has no input: configure {names}"
+
+
+def _place(name: str, column: str | None) -> str:
+    return name if column is None else f"{name} (impressions.{column})"
 
 
 def _missing_keys(columns: Columns) -> Iterator[str]:

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from ranklake import clean, read, schemas
 from ranklake.config import EvalConfig
-from ranklake.metrics import CONVERSION
+from ranklake.metrics import CONVERSION, CONVERSION_VALUE
 
 _LATEST = {"clicks": timedelta(days=1), "conversions": timedelta(days=30)}
 """How long after the end of the day an event without event_date is read, whatever the windows."""
@@ -51,7 +51,7 @@ def nearby_rows(
     sources: Mapping[str, read.Source], config: EvalConfig, day: date
 ) -> dict[str, DataFrame]:
     """Impressions and clicks of other days, whose touches compete for conversions of a user."""
-    if not (config.attribution.is_by_user and CONVERSION in config.event_kinds):
+    if not (config.attribution.is_by_user and config.event_kinds & {CONVERSION, CONVERSION_VALUE}):
         return {}
     if "conversions" not in sources:
         return {}
