@@ -16,7 +16,18 @@ MODULES = {
 }
 
 BELOW = {"errors", "schemas", "metrics"}
-STEPS = {"aggregate", "clean", "count", "estimate", "label", "measure", "quality", "rank", "unpack"}
+STEPS = {
+    "aggregate",
+    "clean",
+    "count",
+    "estimate",
+    "label",
+    "measure",
+    "quality",
+    "rank",
+    "traffic",
+    "unpack",
+}
 MAY_IMPORT = {
     "errors": set(),
     "schemas": {"errors"},

@@ -1,10 +1,13 @@
 """Which events count: windows, age, copies, attribution; and where quality shows the rest."""
 
+import math
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from tables import clicks, impressions, table, value
 
 from ranklake import evaluate
@@ -131,3 +134,109 @@ def test_a_conversion_belongs_to_the_touch_before_it(spark: SparkSession) -> Non
         "items": 0,
     }
     assert told("last_impression") == {**orphans, "kept": 2, "after": 3, "items": 2}
+
+
+def test_conversions_may_be_worth_their_value(spark: SparkSession) -> None:
+    """Values of an item are added up; null, NaN and what is below 0 are worth nothing."""
+    converted = table(
+        spark,
+        "conversions",
+        *[
+            {"item_id": item, "value": worth}
+            for item, worth in (
+                ("a", 5.0),
+                ("a", 7.0),
+                ("b", None),
+                ("b", float("nan")),
+                ("c", -3.0),
+                ("c", 2.0),
+            )
+        ],
+    )
+    found = evaluate(
+        shown(spark, *"abc"),
+        conversions=converted,
+        labels=["conversion", "conversion_value"],
+        ks=[1, 3],
+        metrics=["conversion_value", "ndcg", "recall"],
+    )
+    kind = {"label": "conversion_value"}
+    assert value(found.metrics, "conversion_value", 1, **kind) == 5 + 7
+    assert value(found.metrics, "conversion_value", 3, **kind) == 5 + 7 + 2
+    assert value(found.metrics, "recall", 1, **kind) == 1 / 2
+    assert value(found.metrics, "recall", 1, label="conversion") == 1 / 3
+    ideal = 12 + 2 / math.log2(3)
+    assert value(found.metrics, "ndcg", 3, **kind) == pytest.approx((12 + 2 / 2) / ideal)
+
+
+def test_a_users_conversion_goes_to_one_touch_of_any_day(spark: SparkSession) -> None:
+    """Each day is evaluated alone, and sees the touches of the other ones."""
+    days = [date(2026, 1, n) for n in (1, 2, 3)]
+
+    def on(n: int, hour: int) -> datetime:
+        return datetime(2026, 1, n, hour, tzinfo=UTC)
+
+    touches = [  # day, user, item: shown at the hour, clicked a minute later
+        (1, "u", "a", 10),
+        (2, "u", "a", 10),
+        (3, "u", "a", 10),
+        (1, "v", "a", 10),
+        (2, "v", "b", 10),
+    ]
+    rows = [
+        {
+            "event_date": days[n - 1],
+            "query_id": f"{user}{item}{n}",
+            "user_id": user,
+            "item_id": item,
+            "event_ts": on(n, hour),
+        }
+        for n, user, item, hour in touches
+    ]
+    clicked = [
+        {
+            **{name: row[name] for name in ("event_date", "query_id", "item_id", "user_id")},
+            "click_ts": row["event_ts"] + timedelta(minutes=1),
+        }
+        for row in rows
+    ]
+    converted = [
+        {"user_id": "u", "item_id": "a", "conversion_ts": on(1, 9)},  # before any touch
+        {"user_id": "u", "item_id": "a", "conversion_ts": on(2, 9)},  # of day 1
+        {"user_id": "u", "item_id": "a", "conversion_ts": on(2, 11)},  # last: day 2, first: day 1
+        {"user_id": "u", "item_id": "a", "conversion_ts": on(5, 11)},  # out of the window
+        {"user_id": "v", "item_id": "a", "conversion_ts": on(2, 12)},  # of day 1
+        {"user_id": "v", "item_id": "b", "conversion_ts": on(3, 9)},  # of day 2
+        {"user_id": None, "item_id": "b", "conversion_ts": on(3, 9)},
+    ]
+    undated = table(spark, "conversions", *converted).drop("event_date", "query_id")
+    dated = undated.withColumn(
+        "event_date", F.to_date(F.from_utc_timestamp("conversion_ts", "UTC"))
+    )
+
+    def kept(touch: str) -> list[tuple[float, float]]:
+        found = [
+            evaluate(
+                impressions(spark, *rows),
+                clicks(spark, *clicked),
+                conversions=dated,
+                day=day,
+                labels=["conversion"],
+                ks=[1],
+                metrics=["hits"],
+                windows={"conversion": "2d"},
+                attribution={"touch": touch, "key": "user_item"},
+            )
+            for day in days
+        ]
+        return [
+            (
+                reasons(of_day, "conversions")["kept"],
+                value(of_day.metrics, "hits", 1, label="conversion", column="num"),
+            )
+            for of_day in found
+        ]
+
+    assert kept("last_click") == [(2, 2), (2, 2), (0, 0)]
+    assert kept("first_click") == [(3, 2), (1, 1), (0, 0)]
+    assert kept("last_impression") == [(2, 2), (2, 2), (0, 0)]

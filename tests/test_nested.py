@@ -291,7 +291,10 @@ def test_positions_are_places_in_the_array(spark: SparkSession) -> None:
     ads = [None, *TWO_ADS]
     found = frames(spark, [{"request_id": "q1", "ads": ads}], rank_by="position")
     assert ranks(found) == [[2]]
-    assert [row["position"] for row in found.impressions.collect()] == [2, 3]
+    config = of_values({**ONE_ROW, "rank_by": "position"})
+    rows = day_of(sources(spark, [{"request_id": "q1", "ads": ads}]), config, DAY).rows
+    shown = rows["impressions"].where("is_candidate").collect()
+    assert [row["position"] for row in shown] == [2, 3]
 
 
 @pytest.mark.parametrize(

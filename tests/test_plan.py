@@ -233,7 +233,8 @@ def test_a_mapped_date_still_prunes_partitions(spark: SparkSession, tmp_path: Pa
     )
     from datetime import timedelta
 
-    kept = read.of_date(source, date(2026, 1, 1), zone="UTC", max_query_span=timedelta(0))
+    none = timedelta(0)
+    kept = read.of_date(source, date(2026, 1, 1), zone="UTC", max_query_span=none, latest=none)
     filters = re.search(r"PartitionFilters: \[(.*)\]", details(kept))
     assert filters
     assert "dt#" in filters.group(1)

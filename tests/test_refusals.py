@@ -191,7 +191,7 @@ def test_without_init_a_run_says_so_and_makes_nothing(
 ) -> None:
     code, said = run(capsys, log, f'lake.path="{log}/lake"', command="evaluate")
     assert code == 2
-    assert said.count("ranklake init") == 6
+    assert said.count("ranklake init") == 7
     assert not (log / "lake").exists()
 
 

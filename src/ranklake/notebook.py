@@ -1,14 +1,15 @@
 """`from ranklake import evaluate`: the job on DataFrames that are at hand."""
 
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ranklake import pipeline, read
-from ranklake.config import EvalConfig, of_values, with_preset
+from ranklake.config import EvalConfig, Inputs, of_values, with_preset
 from ranklake.engine import warn_unless_running
 from ranklake.errors import ConfigError
 from ranklake.pipeline import Evaluation
@@ -23,7 +24,9 @@ def evaluate(
     conversions: DataFrame | None = None,
     scores: DataFrame | None = None,
     judgments: DataFrame | None = None,
+    invalid_traffic: DataFrame | None = None,
     day: date | None = None,
+    label_as_of: datetime | None = None,
     columns: Mapping[str, Mapping[str, str]] | None = None,
     nested: Mapping[str, str] | None = None,
     model_version: str = "model",
@@ -35,27 +38,21 @@ def evaluate(
     One row of each frame is what docs/reference.md says of the input of that name; `columns` maps
     names, by input: {"impressions": {"query_id": "request_id", "score": "bid * pctr"}}. `nested`
     names the array of candidates where a row is a query: {"impressions": "ads"}. Without `day` all
-    rows are of one. Impressions without a model_version are `model_version`'s. `options` are keys
-    of the configuration: ks=[5, 10], labels=["click"]; with `measures` alone, such as ["AP"], no
-    other metric is measured. `preset` names the evaluator to agree with (docs/parity.md).
+    rows are of one. Labels that the log had after `label_as_of` do not count. Impressions without a
+    model_version are `model_version`'s. `options` are keys of the configuration: ks=[5, 10],
+    labels=["click"]; with `measures` alone, such as ["AP"], no other metric is measured. `preset`
+    names the evaluator to agree with (docs/parity.md).
 
     The result has metrics, metric_sums and quality as Arrow tables (docs/reference.md says what one
     row is), and per_query(), a lazy DataFrame.
 
     Raises ConfigError for an option, ContractError for a frame that does not fit.
     """
-    given = {
-        "impressions": impressions,
-        "clicks": clicks,
-        "conversions": conversions,
-        "scores": scores,
-        "judgments": judgments,
-    }
-    frames = _given_frames(given)
+    given = (impressions, clicks, conversions, scores, judgments, invalid_traffic)
+    frames = _given_frames(dict(zip(Inputs.model_fields, given, strict=True)))
     config = of_values(_values({"candidates": _candidates(frames), **options}, preset))
-    return evaluate_with(
-        config, day=day, columns=columns, nested=nested, model_version=model_version, **frames
-    )
+    told = partial(evaluate_with, config, frames, day=day, label_as_of=label_as_of)
+    return told(columns=columns, nested=nested, model_version=model_version)
 
 
 def _given_frames(given: Mapping[str, Any]) -> dict[str, DataFrame]:
@@ -76,12 +73,13 @@ def _given_frames(given: Mapping[str, Any]) -> dict[str, DataFrame]:
 
 def evaluate_with(
     config: EvalConfig,
+    frames: Mapping[str, DataFrame],
     *,
     day: date | None = None,
+    label_as_of: datetime | None = None,
     columns: Mapping[str, Mapping[str, str]] | None = None,
     nested: Mapping[str, str] | None = None,
     model_version: str = "model",
-    **frames: DataFrame,
 ) -> Evaluation:
     """As `evaluate`, with a configuration that is ready; `frames` by the name of their input."""
     for name in {*(nested or {})} - {"impressions", "scores"}:
@@ -91,7 +89,9 @@ def evaluate_with(
     sources = _sources(completed, mapping, nested or {}, config)
     spark = next(iter(frames.values())).sparkSession
     warn_unless_running(spark, config.engine)
-    return pipeline.evaluate(spark, config, day or _ANY_DAY, sources=sources)
+    return pipeline.evaluate(
+        spark, config, day or _ANY_DAY, label_as_of=label_as_of, sources=sources
+    )
 
 
 def _values(given: Mapping[str, Any], preset: str | None) -> dict[str, Any]:

@@ -134,12 +134,11 @@ def _measured(
     from ranklake.notebook import evaluate_with
 
     spark = session.session()
-    found = evaluate_with(
-        config,
-        impressions=spark.createDataFrame(ranking.rows),
-        judgments=spark.createDataFrame(judgments),
-        model_version=_MODEL,
-    )
+    frames = {
+        "impressions": spark.createDataFrame(ranking.rows),
+        "judgments": spark.createDataFrame(judgments),
+    }
+    found = evaluate_with(config, frames, model_version=_MODEL)
     rows = found.metrics.to_pylist()
     n = rows[0]["n_queries"]
     values = {

@@ -3,7 +3,7 @@
 from ranklake.label.attribution import REASONS as ATTRIBUTION_REASONS
 from ranklake.label.attribution import attributed
 from ranklake.label.clicks import REASONS as CLICK_REASONS
-from ranklake.label.clicks import ClickRules, once
+from ranklake.label.clicks import ClickRules, is_late, once
 from ranklake.label.clicks import told as told_clicks
 from ranklake.label.conversions import REASONS as CONVERSION_REASONS
 from ranklake.label.conversions import ConversionRules, without_copies
@@ -32,6 +32,7 @@ __all__ = [
     "attributed",
     "for_models",
     "gain_column",
+    "is_late",
     "judged",
     "judged_items",
     "judged_on_rows",

@@ -85,7 +85,7 @@ def _evaluated(
     with run.stage("read"):
         if sources is None:
             sources = read.opened(spark, config.inputs.given(), slices=config.slices.columns)
-        check_needs(config, sources)
+        check_needs(config, sources, known_by=run.label_as_of)
         day = day_of(sources, config, run.day, models=models, known_by=run.label_as_of)
         run.models, run.inputs = day.models, _described(sources, day)
     with run.stage("slices", day.n_rows), data_errors("inputs"):

@@ -1,6 +1,7 @@
 """The day's rows → Frames: cleaned, hashed, identified, each with the columns that it needs."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import partial, reduce
 
 from pyspark.sql import DataFrame
@@ -12,9 +13,10 @@ from ranklake.config import EvalConfig
 from ranklake.metrics import CONVERSION_VALUE
 from ranklake.pipeline import frames, nested
 from ranklake.pipeline.events import Events
-from ranklake.pipeline.frames import Frames, InRows, union
+from ranklake.pipeline.frames import Frames, InRows, RemovedRows, union
 from ranklake.pipeline.inputs import Day
 from ranklake.pipeline.reading import keys_of
+from ranklake.pipeline.traffic import Removed, only, removed_nearby, removed_of, without
 from ranklake.schemas import OF_QUERY, QUERY_KEYS, SliceLists
 
 Rows = Mapping[str, DataFrame]
@@ -22,9 +24,11 @@ Rows = Mapping[str, DataFrame]
 
 def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
     """The day's frames."""
-    rows = {name: cleaned(name, day, config) for name in day.rows}
+    every = {name: cleaned(name, day, config) for name in day.rows}
+    events, removed = _events(every, day, config)
+    rows = _that_stay(every, removed)
     base = _identified(_asking(rows, day, config), config, slice_lists)
-    impressions = count.hashed(rows["impressions"]) if "impressions" in rows else None
+    impressions = rows.get("impressions")
     judged = day.base == "judgments"
     served = _served(impressions if judged else base, day, config)
     scored = _scored(rows, day, config)
@@ -33,7 +37,6 @@ def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
         for frame in (served if judged else None, scored)
         if frame is not None
     ]
-    events = _events(rows, day, config)
     labels = _labels(rows, impressions, events, config)
     hashes = label.labelled_hashes(labels)
     models = [*day.models]
@@ -44,23 +47,49 @@ def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
         listed=union(listed) if listed else None,
         listed_models=[*(day.served if judged else ()), *day.scored],
         events=events.told(),
+        removed=None if removed is None else _told_removed(removed, every, day, config),
         labels=label.for_models(with_judged, models=models),
         hashes=hashes,
         has_few_labels=day.n_labels <= frames.MAX_BROADCAST_LABELS,
         config=config,
-        in_rows=_in_rows(day, config, slice_lists, hashes),
+        in_rows=_in_rows(day, config, slice_lists, hashes, removed),
         why_flat=nested.why_flat(day, config) if day.is_nested else None,
     )
 
 
+def _that_stay(every: Rows, removed: Removed | None) -> Rows:
+    """The rows, without those of queries that are removed; candidates have query_hash."""
+    candidates = ("impressions", "scores")
+    return {
+        name: without(count.hashed(rows), removed) if name in candidates else rows
+        for name, rows in every.items()
+    }
+
+
+def _told_removed(removed: Removed, every: Rows, day: Day, config: EvalConfig) -> RemovedRows:
+    """What is removed, for quality: the candidates of every model, and why their queries are."""
+    hashed = _that_stay(every, None)
+    found = [
+        only(rows, removed).select("model_version", "query_id", "item_id")
+        for rows in (_served(hashed["impressions"], day, config), _scored(hashed, day, config))
+        if rows is not None
+    ]
+    return RemovedRows(union(found), removed.broken)
+
+
 def _in_rows(
-    day: Day, config: EvalConfig, slice_lists: SliceLists, hashes: DataFrame
+    day: Day,
+    config: EvalConfig,
+    slice_lists: SliceLists,
+    hashes: DataFrame,
+    removed: Removed | None,
 ) -> InRows | None:
     """The queries whose candidates are ranked in their rows; None where they are not."""
     if day.in_rows is None or nested.why_flat(day, config):
         return None
     queries = _identified(nested.cleaned(day.in_rows, day, config), config, slice_lists)
-    ours = _of_models(queries, day.served, audited=day.audits["impressions"])
+    staying = without(queries, removed)
+    ours = _of_models(staying, day.served, audited=day.audits["impressions"])
     # Before the arrays are worked on: those of other queries are not touched.
     reached = ours.join(F.broadcast(hashes), on=["query_hash"], how="left_semi")
     known = _present(ours, *QUERY_KEYS, *OF_QUERY, "n_candidates")
@@ -83,15 +112,20 @@ def cleaned(name: str, day: Day, config: EvalConfig) -> DataFrame:
     )
 
 
-def _events(rows: Rows, day: Day, config: EvalConfig) -> Events:
-    return Events(
+def _events(rows: Rows, day: Day, config: EvalConfig) -> tuple[Events, Removed | None]:
+    """The day's events, and the queries that are removed, among which some of them are."""
+    events = Events(
         rows=rows,
         nearby={name: _cleaned_nearby(name, day, config) for name in day.nearby},
-        removed=None,
         day=day,
         config=config,
         sends_hashes=day.n_labels <= frames.MAX_BROADCAST_LABELS,
     )
+    removed = removed_of(events, config)
+    if removed is not None:
+        nearby = removed_nearby(events, config)
+        events = replace(events, removed=removed.queries, removed_nearby=nearby)
+    return events, removed
 
 
 def _cleaned_nearby(name: str, day: Day, config: EvalConfig) -> DataFrame:
@@ -125,7 +159,7 @@ def _served(rows: DataFrame | None, day: Day, config: EvalConfig) -> DataFrame |
 def _scored(rows: Rows, day: Day, config: EvalConfig) -> DataFrame | None:
     if "scored" not in config.candidates:
         return None
-    return _of_models(count.hashed(rows["scores"]), day.scored, audited=day.audits["scores"])
+    return _of_models(rows["scores"], day.scored, audited=day.audits["scores"])
 
 
 def _ordered(candidates: DataFrame, *, config: EvalConfig) -> DataFrame:

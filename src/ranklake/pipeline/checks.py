@@ -9,13 +9,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from ranklake import quality
+from ranklake import quality, traffic
 from ranklake.config import EvalConfig
 from ranklake.errors import ContractError
 from ranklake.pipeline.frames import Frames
 from ranklake.pipeline.inputs import Day
 from ranklake.pipeline.too_large import TooLarge, too_large_of
 from ranklake.schemas import QUERY
+from ranklake.together import together
 
 
 class Unmatched(NamedTuple):
@@ -23,17 +24,40 @@ class Unmatched(NamedTuple):
 
     events      checks of clicks and conversions: how many count, and why others do not
     unlabelled  for each listed model, candidates of queries that nobody asked or judged
-    removed     for each model, distinct candidates of queries that are removed
+    removed     invalid traffic: for each model its queries and distinct candidates, and the
+                queries that each rule removes
     """
 
     events: Sequence[Mapping[str, Any]]
     unlabelled: Mapping[str, Row]
-    removed: Mapping[str, int]
+    removed: "Removed"
 
 
 def unmatched_of(day: Day, frames: Frames) -> Unmatched:
     """What the day's inputs have that matches nothing: a small job or two."""
-    return Unmatched(_of_events(day, frames), _unlabelled(frames), {})
+    return Unmatched(_of_events(day, frames), _unlabelled(frames), _removed(frames))
+
+
+class Removed(NamedTuple):
+    """Counts of invalid traffic: rows of (n_queries, n_candidates) by model; queries by rule."""
+
+    of_model: Mapping[str, Row]
+    by_rule: Mapping[str, int]
+    is_looked_for: bool = True
+
+
+def _removed(frames: Frames) -> Removed:
+    if frames.removed is None:
+        return Removed({}, {}, is_looked_for=False)
+    candidates = frames.removed.candidates.distinct().groupBy("model_version", "query_id").count()
+    of_model = candidates.groupBy("model_version").agg(
+        F.count(F.lit(1)).alias("n_queries"), F.sum("count").alias("n_candidates")
+    )
+    by_rule = frames.removed.broken.groupBy("rule").count()
+    models, rules = together(of_model.collect, by_rule.collect)
+    return Removed(
+        {row["model_version"]: row for row in models}, {row["rule"]: row["count"] for row in rules}
+    )
 
 
 def checks_of(
@@ -86,6 +110,17 @@ def _checks_of_model(
     for other in _without_models(day):
         yield from quality.of_input(other, day.audits[other][None])
     yield from unmatched.events
+    if unmatched.removed.is_looked_for:
+        yield from _of_removed(unmatched.removed, model, sums.n_queries)
+
+
+def _of_removed(removed: Removed, model: str, n_kept: int) -> Iterator[dict[str, Any]]:
+    found = removed.of_model.get(model)
+    n_queries = found["n_queries"] if found else 0
+    yield quality.check("queries.invalid_traffic", n_queries, n_kept + n_queries)
+    n_removed = sum(row["n_queries"] for row in removed.of_model.values())
+    for rule in traffic.RULES:
+        yield quality.check(f"traffic.{rule}", removed.by_rule.get(rule, 0), n_removed)
 
 
 def _counts(model: str, day: Day) -> Mapping[str, int]:
@@ -102,13 +137,13 @@ def _candidates(
     counts = _counts(model, day)
     places = {"usable_null_score": rules.null_scores, "usable_nan_score": rules.nan_scores}
     n_unscored = sum(counts.get(name, 0) for name, place in places.items() if place == "drop")
-    unlabelled = unmatched.unlabelled.get(model)
+    unlabelled, removed = unmatched.unlabelled.get(model), unmatched.removed.of_model.get(model)
     n_unlabelled = unlabelled["n_rows"] if unlabelled else 0
     return quality.Candidates(
         n_rows=counts["usable"] - n_unscored - n_unlabelled,
         n_unscored=n_unscored,
         n_unlabelled=n_unlabelled,
-        n_removed=unmatched.removed.get(model, 0),
+        n_removed=removed["n_candidates"] if removed else 0,
     )
 
 

@@ -31,15 +31,17 @@ class Events:
 
     rows     impressions, clicks and conversions, cleaned; impressions of removed queries too
     nearby   impressions and clicks of other days, cleaned, where they compete for conversions
-    removed  one row per query_id of a query that is removed; None: none is
+    removed  one row per query of the day that is removed; None: none is
+    removed_nearby  the same of the other days
     """
 
     rows: Rows
     nearby: Rows
-    removed: DataFrame | None
     day: Day
     config: EvalConfig
     sends_hashes: bool
+    removed: DataFrame | None = None
+    removed_nearby: DataFrame | None = None
 
     def counting(self) -> dict[str, DataFrame]:
         """By kind of event, one row per event that counts, with its query_id and item_id.
@@ -73,6 +75,14 @@ class Events:
                 self._conversions(), label.ATTRIBUTION_REASONS if by_user else reasons
             )
         return told
+
+    def known_clicks(self, *, nearby: bool = False) -> DataFrame | None:
+        """The clicks that the log has in time, each with the query and item that it names."""
+        rows = self.nearby if nearby else self.rows
+        if "clicks" not in rows or "impressions" not in rows:
+            return None
+        matched = self._matched("clicks", rows["clicks"], rows["impressions"])
+        return matched.where(~label.is_late(matched, self.day.known_by))
 
     def _counting_clicks(self) -> DataFrame:
         clicks = self.rows["clicks"]
@@ -165,7 +175,7 @@ class Events:
         by_click = self.config.attribution.touch != "last_impression"
         offered = self._clicked if by_click else self._shown
         own = offered(self.rows, self.removed).withColumn("is_own", F.lit(True))
-        others = offered(self.nearby, self._removed_nearby()).withColumn("is_own", F.lit(False))
+        others = offered(self.nearby, self.removed_nearby).withColumn("is_own", F.lit(False))
         return own.unionByName(others)
 
     def _clicked(self, rows: Rows, removed: DataFrame | None) -> DataFrame:
@@ -192,9 +202,6 @@ class Events:
         for has_key in has_keys:
             touches = touches.where(has_key)
         return touches
-
-    def _removed_nearby(self) -> DataFrame | None:
-        return None
 
 
 def _unasked(events: DataFrame) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -30,6 +31,13 @@ class InRows:
     reached: DataFrame
 
 
+class RemovedRows(NamedTuple):
+    """Invalid traffic: the candidates of removed queries by model, and a row per query and rule."""
+
+    candidates: DataFrame
+    broken: DataFrame
+
+
 @dataclass(frozen=True)
 class Frames:
     """What the day's rows become. Every frame is lazy.
@@ -38,6 +46,7 @@ class Frames:
     served  candidates of the models whose log this is; they carry bucket and slice_id
     listed  candidates of models that were given every asked query
     events  the clicks and conversions of the day, by input, with the reason why one does not count
+    removed what invalid traffic is removed; None: none is looked for
     labels  the label events, a row for every model; where judged items count, these too
     hashes  the hashes of the queries that any label reaches
     in_rows the queries of `served`, where their candidates are ranked in their rows; why_flat says
@@ -49,6 +58,7 @@ class Frames:
     listed: DataFrame | None
     listed_models: Sequence[str]
     events: Mapping[str, Told]
+    removed: RemovedRows | None
     labels: DataFrame
     hashes: DataFrame
     has_few_labels: bool

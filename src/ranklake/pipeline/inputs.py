@@ -84,12 +84,7 @@ def day_of(
     that cannot be published.
     """
     rows = rows_of_day(sources, config, day)
-    shown = rows["impressions"].columns if "impressions" in rows else ()
-    looks = [
-        partial(_audit, name, frame, config, keys_of(name, config, impressions=shown))
-        for name, frame in rows.items()
-    ]
-    audits = dict(zip(rows, together(*looks), strict=True))
+    audits = _audits(rows, config)
     served = _models(audits, "impressions", config) if "served" in config.candidates else {}
     scored = _models(audits, "scores", config) if "scored" in config.candidates else {}
     for name, models_found in (("impressions", served), ("scores", scored)):
@@ -125,6 +120,15 @@ def _in_rows(sources: Mapping[str, read.Source], day: date) -> DataFrame | None:
 
 def _reads_candidates(name: str, config: EvalConfig) -> bool:
     return {"impressions": "served", "scores": "scored"}[name] in config.candidates
+
+
+def _audits(rows: Mapping[str, DataFrame], config: EvalConfig) -> dict[str, Audit]:
+    shown = rows["impressions"].columns if "impressions" in rows else ()
+    looks = [
+        partial(_audit, name, frame, config, keys_of(name, config, impressions=shown))
+        for name, frame in rows.items()
+    ]
+    return dict(zip(rows, together(*looks), strict=True))
 
 
 def _audit(name: str, rows: DataFrame, config: EvalConfig, keys: clean.Keys) -> Audit:

@@ -50,7 +50,7 @@ def _days_until_conversion(config: EvalConfig) -> int:
 def nearby_rows(
     sources: Mapping[str, read.Source], config: EvalConfig, day: date
 ) -> dict[str, DataFrame]:
-    """Impressions and clicks of other days, whose touches compete for conversions of a user."""
+    """Rows of other days, where touches of these compete for conversions of a user; else none."""
     if not (config.attribution.is_by_user and config.event_kinds & {CONVERSION, CONVERSION_VALUE}):
         return {}
     if "conversions" not in sources:
@@ -60,8 +60,8 @@ def nearby_rows(
     first = day - (reach if is_first else timedelta(days=1))
     return {
         name: read.of_dates(sources[name], first, day + reach, without=day)
-        for name in ("impressions", "clicks")
-        if name in sources
+        for name in ("impressions", "clicks", "invalid_traffic")
+        if name in sources and sources[name].is_dated
     }
 
 
