@@ -1,16 +1,23 @@
 """Which events count: windows, age, copies, attribution; and where quality shows the rest."""
 
+import hashlib
 import math
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tables import clicks, impressions, table, value
 
-from ranklake import evaluate
+from ranklake import evaluate, pipeline, write
+from ranklake.config import of_values
+from ranklake.errors import ContractError
+from ranklake.pipeline.publish import lake_tables
 
 SHOWN_AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -240,3 +247,86 @@ def test_a_users_conversion_goes_to_one_touch_of_any_day(spark: SparkSession) ->
     assert kept("last_click") == [(2, 2), (2, 2), (0, 0)]
     assert kept("first_click") == [(3, 2), (1, 1), (0, 0)]
     assert kept("last_impression") == [(2, 2), (2, 2), (0, 0)]
+
+
+def test_labels_count_that_the_log_had_by_then(spark: SparkSession, tmp_path: Path) -> None:
+    """Late events are told apart by ingest_ts; metrics say by when labels were known."""
+    end = datetime(2026, 1, 2, tzinfo=UTC)
+    clicked = clicks(
+        spark,
+        {"item_id": "a", "click_ts": after(minutes=1), "ingest_ts": end},
+        {
+            "item_id": "b",
+            "click_ts": after(minutes=1),
+            "ingest_ts": end + timedelta(microseconds=1),
+        },
+        {"item_id": "b", "click_ts": after(hours=1), "ingest_ts": None},
+        {"item_id": "c", "click_ts": after(minutes=1), "ingest_ts": None},
+    )
+    options: Mapping[str, Any] = {"ks": [3], "metrics": ["precision"], "day": date(2026, 1, 1)}
+    rows = shown(spark, *"abc")
+    found = evaluate(rows, clicked, label_as_of=end, **options)
+    assert reasons(found, "clicks") == {"kept": 2, "late": 1, "after": 1}
+    by_config = evaluate(rows, clicked, label_delay="0s", zone="UTC", **options)
+    assert reasons(by_config, "clicks") == {"kept": 2, "late": 1, "after": 1}
+    told = {(row["label_as_of"], row["is_mature"]) for row in found.metrics.to_pylist()}
+    assert told == {(end, False)}  # a click may come until 01:00
+    later = evaluate(rows, clicked, label_delay="1h", **options)
+    assert reasons(later, "clicks") == {"kept": 3, "after": 1}
+    told = {(row["label_as_of"], row["is_mature"]) for row in later.metrics.to_pylist()}
+    assert told == {(end + timedelta(hours=1), True)}
+    everything = evaluate(rows, clicked, **options)
+    told = {(row["label_as_of"], row["is_mature"]) for row in everything.metrics.to_pylist()}
+    assert told == {(None, True)}
+    with pytest.raises(ContractError, match="clicks: column 'ingest_ts' is missing"):
+        evaluate(rows, clicked.drop("ingest_ts"), label_delay="1h", **options)
+
+
+def test_samples_of_what_does_not_count_are_kept_where_asked_for(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log = {
+        "impressions": [
+            {"item_id": "a", "user_id": "u"},
+            {"item_id": "a", "user_id": "u"},
+            {"item_id": None, "user_id": "u"},
+            {"item_id": "z", "user_id": "bot", "query_id": "bots"},
+        ],
+        "clicks": [
+            {"item_id": "a"},
+            *[{"item_id": "a", "query_id": f"orphan {n}"} for n in range(5)],
+            {"item_id": ""},
+        ],
+        "invalid_traffic": [{"user_id": "bot"}],
+    }
+    for name, rows in log.items():
+        table(spark, name, *rows).write.parquet(str(tmp_path / name))
+    config = {
+        "inputs": {name: {"path": str(tmp_path / name), "format": "parquet"} for name in log},
+        "lake": {"path": str(tmp_path / "lake")},
+        "ks": [1],
+        "rejected": {"samples": 3, "keys": "hashed"},
+    }
+    loaded = of_values(config)
+    write.create_tables(spark, loaded.lake, lake_tables(loaded))
+    pipeline.evaluate(spark, loaded, date(2026, 1, 1))
+    found = DeltaTable(tmp_path / "lake" / "rejected").to_pyarrow_table().to_pylist()
+    sha = {name: hashlib.sha256(name.encode()).hexdigest() for name in ("q1", "a", "bots", "z")}
+    of_reason = Counter((row["input"], row["reason"]) for row in found)
+    assert of_reason == {
+        ("impressions", "invalid_keys"): 1,
+        ("impressions", "redelivered"): 1,
+        ("impressions", "invalid_traffic"): 1,
+        ("clicks", "orphan"): 3,
+        ("clicks", "invalid_keys"): 1,
+    }
+    keys = {
+        row["reason"]: (row["query_id"], row["item_id"])
+        for row in found
+        if row["input"] == "impressions"
+    }
+    assert keys == {
+        "invalid_keys": (sha["q1"], None),
+        "redelivered": (sha["q1"], sha["a"]),
+        "invalid_traffic": (sha["bots"], sha["z"]),
+    }

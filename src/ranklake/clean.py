@@ -88,6 +88,16 @@ def _of_values(has: Collection[str], wanted: Column) -> dict[str, Column]:
     return findings
 
 
+def told(rows: DataFrame, *, keys: Keys, unknown_users: Sequence[str] = ()) -> DataFrame:
+    """The rows with `reason`: why one is not kept by `cleaned`, as it is counted, or null."""
+    wanted, reasons = _wanted(set(rows.columns))
+    reasons["invalid_keys"] = wanted & ~_is_usable(keys, rows.columns, unknown_users)
+    reason = F.lit(None).cast("string")
+    for name, condition in reasons.items():
+        reason = F.when(condition, F.lit(name)).otherwise(reason)
+    return rows.withColumn("reason", reason)
+
+
 @dataclass(frozen=True)
 class Scores:
     """Where candidates without a score go: last, first, or drop. `is_float`: scores are floats."""

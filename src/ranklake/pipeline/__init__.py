@@ -28,6 +28,7 @@ from ranklake.pipeline.inputs import Day, day_of
 from ranklake.pipeline.needs import check_needs
 from ranklake.pipeline.planned import engine_lines
 from ranklake.pipeline.publish import Publisher, check_tables, lake_tables
+from ranklake.pipeline.rejected import rejected_of
 from ranklake.pipeline.sliced import slices_of
 from ranklake.pipeline.summed import bucket_sums_of, metric_sums_of, metrics_of
 from ranklake.run import Listener, Run, silent
@@ -102,6 +103,9 @@ def _evaluated(
         metrics = metrics_of(metric_sums, config, run)
         checks = checks_of(day, frames, unmatched, bucket_sums, config)
     if publisher:
+        if config.rejected.samples:
+            with run.stage("rejected"), data_errors("inputs"):
+                publisher.rejected(rejected_of(day, frames, config))
         with run.stage("publish"):
             publisher.publish(metric_sums, checks, metrics)
     per_query = partial(frames.per_query, config.per_query)

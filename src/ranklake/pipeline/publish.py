@@ -92,6 +92,10 @@ class Publisher:
         """Replaces the run's partitions of the table by rows made on the driver."""
         self._replace(table, rows)
 
+    def rejected(self, rows: DataFrame) -> None:
+        """Replaces the run's partitions of rejected."""
+        self._replace(schemas.REJECTED, rows.coalesce(1))
+
     def publish(self, metric_sums: pa.Table, quality: pa.Table, metrics: pa.Table) -> None:
         """Writes what the run found: the commit of `metrics` is the publication."""
         together(
