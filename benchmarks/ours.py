@@ -20,8 +20,9 @@ from ranklake.config import EvalConfig, of_values
 from ranklake.pipeline import Evaluation, evaluate, frames
 from ranklake.pipeline.assembled import cleaned, frames_of
 from ranklake.pipeline.frames import Frames
-from ranklake.pipeline.inputs import day_of, slices_of
+from ranklake.pipeline.inputs import day_of
 from ranklake.pipeline.publish import lake_tables
+from ranklake.pipeline.sliced import slices_of
 from ranklake.pipeline.summed import bucket_sums_of
 
 CANDIDATES = {"one": "scores-of-one", "three": "scores"}
