@@ -76,7 +76,8 @@ def test_a_click_counts_within_its_window(spark: SparkSession) -> None:
     }
     assert value(found.metrics, "precision", 5, population="all") == 3 / 5
     wide = evaluate(shown(spark, *times), clicked, windows={"click": "any"}, **options)
-    assert reasons(wide, "clicks") == {"kept": 4, "before": 1, "repeated": 2, "orphan": 1}
+    assert reasons(wide, "clicks") == {"kept": 5, "repeated": 2, "orphan": 1}
+    assert value(wide.metrics, "precision", 5, population="all") == 5 / 5
     young = evaluate(shown(spark, *times), clicked, label_age="2m", **options)
     assert reasons(young, "clicks")["too_old"] == 1  # c, at the end of its window
     assert value(young.metrics, "precision", 5, population="all") == 2 / 5

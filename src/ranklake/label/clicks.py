@@ -16,14 +16,14 @@ REASONS = (*("invalid_traffic", "unshown", "late", "before", "after", "too_old",
 class ClickRules:
     """When a click counts. None: that rule is not there.
 
-    tolerance  by how much a click may precede its impression
     window     from the impression to the click, at most
+    tolerance  by how much a click may precede its impression, where there is a window
     oldest     the same, for every kind of event
     known_by   when the log has to have the click
     """
 
-    tolerance: timedelta = timedelta(0)
     window: timedelta | None = None
+    tolerance: timedelta = timedelta(0)
     oldest: timedelta | None = None
     known_by: datetime | None = None
     rejects_unshown: bool = False
@@ -51,7 +51,7 @@ def told(
         (unasked, is_orphan(is_asked)),
         ("unshown", unshown & F.lit(rules.rejects_unshown)),
         ("late", is_late(rows, rules.known_by)),
-        ("before", F.col("happened_at") < F.col("shown_at") - F.lit(rules.tolerance)),
+        ("before", _is_before(rules)),
         ("after", _is_later_than(rules.window)),
         ("too_old", _is_later_than(rules.oldest)),
     )
@@ -78,6 +78,12 @@ def is_late(rows: DataFrame, known_by: datetime | None) -> Column:
     if known_by is None or "ingest_ts" not in rows.columns:
         return F.lit(False)
     return F.coalesce(F.col("ingest_ts") > F.lit(known_by), F.lit(False))
+
+
+def _is_before(rules: ClickRules) -> Column:
+    if rules.window is None:
+        return F.lit(False)
+    return F.col("happened_at") < F.col("shown_at") - F.lit(rules.tolerance)
 
 
 def _is_later_than(window: timedelta | None) -> Column:

@@ -55,7 +55,7 @@ class Events:
             counting[CLICK] = self._counting_clicks().where("reason IS NULL")
         of_conversions = sorted(asked & {CONVERSION, CONVERSION_VALUE})
         if of_conversions and "conversions" in self.rows:
-            conversions = self._conversions().where("reason IS NULL")
+            conversions = self._conversions(knows_asked=False).where("reason IS NULL")
             counting |= dict.fromkeys(of_conversions, conversions)
         return counting
 
@@ -66,13 +66,16 @@ class Events:
             return {}
         if "clicks" in self.rows:
             unasked = _unasked(self.rows["clicks"])
-            told["clicks"] = Told(label.once(self._clicks()), (unasked, *label.CLICK_REASONS))
+            told["clicks"] = Told(
+                label.once(self._clicks(knows_asked=True)), (unasked, *label.CLICK_REASONS)
+            )
         if "conversions" in self.rows:
             unasked = _unasked(self.rows["conversions"])
             by_user = self.config.attribution.is_by_user
             reasons = (unasked, *label.CONVERSION_REASONS)
             told["conversions"] = Told(
-                self._conversions(), label.ATTRIBUTION_REASONS if by_user else reasons
+                self._conversions(knows_asked=True),
+                label.ATTRIBUTION_REASONS if by_user else reasons,
             )
         return told
 
@@ -86,7 +89,9 @@ class Events:
 
     def _counting_clicks(self) -> DataFrame:
         clicks = self.rows["clicks"]
-        return clicks.withColumn("reason", _none()) if self._all_count else self._clicks(False)
+        if self._all_count:
+            return clicks.withColumn("reason", _none())
+        return self._clicks(knows_asked=False)
 
     @property
     def _all_count(self) -> bool:
@@ -103,8 +108,12 @@ class Events:
             or self.removed is not None
         )
 
-    def _clicks(self, knows_asked: bool = True) -> DataFrame:
-        """The day's clicks, with the reason why one does not count; orphans only if asked for."""
+    def _clicks(self, *, knows_asked: bool) -> DataFrame:
+        """The day's clicks, with the reason why one does not count.
+
+        Whether their queries were asked takes another look at the log: those that were not are
+        nobody's, so labels do not need to know.
+        """
         return self._told_clicks(
             self.rows["clicks"], self.rows["impressions"], self.removed, knows_asked
         )
@@ -121,8 +130,8 @@ class Events:
         return label.told_clicks(
             matched,
             rules=label.ClickRules(
-                tolerance=windows.tolerance,
                 window=windows.of_clicks,
+                tolerance=windows.tolerance,
                 oldest=self.config.oldest_label,
                 known_by=self.day.known_by,
                 rejects_unshown=self.config.unshown_clicks == "reject",
@@ -145,7 +154,7 @@ class Events:
             sends_hashes=self.sends_hashes,
         )
 
-    def _conversions(self) -> DataFrame:
+    def _conversions(self, *, knows_asked: bool) -> DataFrame:
         """The day's conversions, with the reason why one does not count."""
         config = self.config
         own = label.without_copies(self.rows["conversions"], known_by=self.day.known_by)
@@ -163,11 +172,11 @@ class Events:
         by_click = config.attribution.touch != "last_impression" and "clicks" in self.rows
         return label.told_conversions(
             matched,
-            clicks=self._clicks().where("reason IS NULL") if by_click else None,
+            clicks=self._clicks(knows_asked=False).where("reason IS NULL") if by_click else None,
             rules=rules,
             unasked=_unasked(own),
             removed=self.removed,
-            asked=self._asked(matched, self.rows["impressions"]),
+            asked=self._asked(matched, self.rows["impressions"]) if knows_asked else None,
         )
 
     def _touches(self) -> DataFrame:

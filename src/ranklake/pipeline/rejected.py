@@ -21,7 +21,11 @@ def rejected_of(day: Day, frames: Frames, config: EvalConfig) -> DataFrame:
 
     Which ones depends on their keys alone. Rows of an input without models stand with every model.
     """
-    found: list[DataFrame] = [*_at_the_door(day, config), *_of_events(frames), *_of_candidates(frames, day.models)]
+    found: list[DataFrame] = [
+        *_at_the_door(day, config),
+        *_of_events(frames),
+        *_of_candidates(frames, day.models),
+    ]
     rows = reduce(lambda one, other: one.unionByName(other), found)
     keys = [_key(name, config) for name in _KEYS]
     by_chance = F.xxhash64(*_KEYS, "happened_at")
