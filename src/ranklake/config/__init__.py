@@ -8,7 +8,7 @@ from ranklake.config.definitions import (
 )
 from ranklake.config.events import Attribution, Limits, Rejected, Traffic, Windows
 from ranklake.config.load import BASE, config_hash, load, of_values
-from ranklake.config.maturity import labels_as_of, matures_at
+from ranklake.config.maturity import is_mature, labels_as_of, matures_at
 from ranklake.config.model import EvalConfig, Slices
 from ranklake.config.places import Input, Inputs, Lake
 from ranklake.config.presets import PRESETS, Preset, preset, with_preset
@@ -32,6 +32,7 @@ __all__ = [
     "config_hash",
     "definition_hash",
     "definitions",
+    "is_mature",
     "labels_as_of",
     "load",
     "matures_at",

@@ -25,6 +25,19 @@ def matures_at(config: EvalConfig, day: date) -> datetime | None:
     return _end_of(day, config.zone) + timedelta(minutes=config.max_query_span_minutes) + longest
 
 
+def is_mature(
+    config: EvalConfig, day: date, *, known_by: datetime | None, now: datetime
+) -> bool | None:
+    """Whether labels that the log had by `known_by` (None: by now) can be all of the day's.
+
+    False, too, before that time has come: labels may still arrive. None: nobody can say.
+    """
+    matures = matures_at(config, day)
+    if matures is None:
+        return None
+    return now >= (known_by or now) >= matures
+
+
 def _longest_window(config: EvalConfig) -> timedelta | None:
     """From an impression to the last of its events that counts."""
     until_conversion = _until_conversion(config)

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 from pyspark.sql import SparkSession
 
-from ranklake.config import EvalConfig, config_hash, labels_as_of, matures_at
+from ranklake.config import EvalConfig, config_hash, is_mature, labels_as_of
 from ranklake.engine import engine_of
 from ranklake.pipeline.publish import Publisher
 from ranklake.run import Listener, Run
@@ -22,7 +22,6 @@ def attempt(
 ) -> Run:
     """A new run, of which only the day, the configuration and the age of its labels are known."""
     known_by = label_as_of or labels_as_of(config, day)
-    matures = matures_at(config, day)
     return Run(
         day=day,
         evaluation=config.evaluation,
@@ -32,7 +31,7 @@ def attempt(
         engine=engine_of(spark),
         listener=listener,
         label_as_of=known_by,
-        is_mature=None if matures is None else (known_by or datetime.now(UTC)) >= matures,
+        is_mature=is_mature(config, day, known_by=known_by, now=datetime.now(UTC)),
     )
 
 

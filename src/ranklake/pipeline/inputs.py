@@ -34,7 +34,6 @@ class Day:
     audits: Mapping[str, Audit]
     served: Mapping[str, str]
     scored: Mapping[str, str]
-    every_model: bool
     base: str
     is_nested: bool = False
     in_rows: DataFrame | None = None
@@ -99,7 +98,6 @@ def day_of(
         audits=audits,
         served={name: raw for name, raw in served.items() if name in wanted},
         scored={name: raw for name, raw in scored.items() if name in wanted},
-        every_model=len(wanted) == len({**served, **scored}),
         base="judgments" if "judgments" in rows and judges(config) else "impressions",
         is_nested="impressions" in rows and schemas.IS_CANDIDATE in rows["impressions"].columns,
         in_rows=_in_rows(sources, day),

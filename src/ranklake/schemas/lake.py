@@ -169,8 +169,8 @@ METRICS = Table(
         Column(
             "is_mature",
             "BOOLEAN",
-            "whether every label could have happened by label_as_of, or by the run; null when no"
-            " window bounds them",
+            "whether every label could have happened by label_as_of (or the run), a time that had"
+            " come; null when no window bounds them",
         ),
         Column("label_as_of", "TIMESTAMP", "labels known by then count; null: all events"),
         Column(
