@@ -27,9 +27,9 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-def created(path: Path) -> Path:
+def created(path: Path, query_metrics: Table = QUERY_METRICS) -> Path:
     """The path, now with every table of a lake in it, and no row."""
-    for table in (QUERY_METRICS, *schemas.LAKE[1:]):
+    for table in (query_metrics, *schemas.LAKE[1:]):
         empty = schemas.arrow_schema(table).empty_table()
         write_deltalake(path / table.name, empty, partition_by=[*table.partitioned_by])
     return path

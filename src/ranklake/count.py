@@ -91,6 +91,21 @@ def _extras(items: DataFrame) -> list[Column]:
     return [*maxima, *[column.alias(name) for name, column in sums.items()]]
 
 
+def repeated(candidates: DataFrame) -> DataFrame:
+    """One row per model_version: n_rows candidates, of which n_found repeat an item of a query."""
+    items = candidates.groupBy(*QUERY_KEYS, "item_id").agg(F.count(F.lit(1)).alias("n"))
+    return items.groupBy("model_version").agg(
+        F.sum("n").alias("n_rows"), F.sum(F.col("n") - 1).alias("n_found")
+    )
+
+
+def without_candidates(queries: DataFrame) -> DataFrame:
+    """One row per model_version: n_rows queries, of which n_found have no candidate."""
+    return queries.groupBy("model_version").agg(
+        F.count(F.lit(1)).alias("n_rows"), F.count_if(F.col("n_candidates") == 0).alias("n_found")
+    )
+
+
 def asked(base: DataFrame, *, models: Sequence[str]) -> DataFrame:
     """One row per (model, query of the log): every asked query belongs to every scored model.
 

@@ -1,8 +1,9 @@
 """What the audit and the sums found → the rows of the table quality. Plain Python."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import statistics
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -69,6 +70,12 @@ def of_candidates(
     for reason, n in dropped.items():
         yield check(f"{name}.dropped.{reason}", n, n_rows)
     yield check(f"{name}.kept", kept, n_rows, is_finding=False)
+
+
+def at_the_door(name: str, counts: Counts) -> list[dict[str, Any]]:
+    """One row per reason for which rows of an input do not count, whatever else they are."""
+    n_rows = counts[_INPUT_ROWS]
+    return [check(f"{name}.dropped.{r}", n, n_rows) for r, n in _at_the_door(counts).items()]
 
 
 def _at_the_door(counts: Counts) -> dict[str, int]:
@@ -189,3 +196,86 @@ def check(name: str, n: float, n_rows: int, *, is_finding: bool = True) -> dict[
     """One check without a limit: a finding where anything was found."""
     status = "finding" if is_finding and n > 0 else "ok"
     return {"name": name, "value": float(n), "n_rows": n_rows, "limit": None, "status": status}
+
+
+class Limited(NamedTuple):
+    """A check with a limit: its row of quality, and what is beyond the limit; None: nothing is."""
+
+    row: dict[str, Any]
+    problem: str | None = None
+
+
+_SHARES = {
+    "null_scores": "null scores",
+    "duplicates": "duplicates",
+    "orphan_clicks": "orphans",
+    "without_candidates": "queries without candidates",
+}
+LEAST_DAYS = 3
+"""With fewer days before it a day's rows are compared with nothing."""
+
+
+def looked_at(counts: Counts) -> int:
+    """The rows of an input that `where` keeps and, where they are nested, that are candidates."""
+    others = ("left_out", "empty", "null_candidate")
+    return counts[_INPUT_ROWS] - sum(counts.get(name, 0) for name in others)
+
+
+def limited_share(key: str, n: int, n_rows: int, *, limit: float, where: str) -> Limited:
+    """Whether n are a larger share of n_rows than the limit of that key.
+
+    >>> limited_share("null_scores", 2480, 20000, limit=0.01, where="v1").problem
+    'v1: null scores: 12.4 % of 20,000, limit 1 % (limits.null_scores)'
+    """
+    share = n / n_rows if n_rows else 0.0
+    row = _limited(key, share, n_rows, limit=limit, is_beyond=share > limit)
+    if share <= limit:
+        return Limited(row)
+    allowed = f"{100 * limit:.6g} %"
+    texts = [f"{100 * share:.{digits}g} %" for digits in (3, 6, 9, 17)]
+    found = next((text for text in texts if text != allowed), texts[-1])  # never "1 %, limit 1 %"
+    said = f"{where}: {_SHARES[key]}: {found} of {n_rows:,}, limit {allowed} (limits.{key})"
+    return Limited(row, said)
+
+
+def limited_rows(
+    name: str, n_rows: int, earlier: Sequence[int], *, least: float | None, most: float | None
+) -> Iterator[Limited]:
+    """Whether an input has as many rows as the median of earlier days lets expect.
+
+    The limits are multiples of it; quality tells them in rows, and none after too few days.
+    """
+    median = statistics.median(earlier) if len(earlier) >= LEAST_DAYS else None
+    for key, times in (("least_rows", least), ("most_rows", most)):
+        if times is None:
+            continue
+        if median is None:
+            yield Limited(_limited(key, n_rows, n_rows, limit=None, is_beyond=False))
+            continue
+        ratio = n_rows / median
+        is_beyond = ratio < times if key == "least_rows" else ratio > times
+        row = _limited(key, n_rows, n_rows, limit=times * median, is_beyond=is_beyond)
+        said = (
+            f"{name}: {n_rows:,} rows, expected at {key.removesuffix('_rows')} {times:g} times"
+            f" {median:,.12g}, the median of the last {len(earlier)} days (limits.{key})"
+        )
+        yield Limited(row, said if is_beyond else None)
+
+
+def limited_models(found: Collection[str], *, expected: Sequence[str], where: str) -> Limited:
+    """Whether every expected model has candidates."""
+    missing = [name for name in expected if name not in found]
+    n = len(missing)
+    row = _limited("expected_models", n, len(expected), limit=0.0, is_beyond=n > 0)
+    said = (
+        f"{where}: no candidates of {', '.join(missing)}; there are {', '.join(found)}"
+        " (limits.expected_models)"
+    )
+    return Limited(row, said if missing else None)
+
+
+def _limited(
+    key: str, value: float, n_rows: int, *, limit: float | None, is_beyond: bool
+) -> dict[str, Any]:
+    found = check(f"limits.{key}", value, n_rows)
+    return {**found, "limit": limit, "status": "exceeded" if is_beyond else "ok"}

@@ -116,6 +116,11 @@ class Limits(BaseModel):
     most_rows: Ratio | None = None
     expected_models: Distinct[str] = ()
 
+    @property
+    def has_any(self) -> bool:
+        """Whether any limit is set."""
+        return self != Limits()
+
 
 class Rejected(BaseModel):
     """Which of the rows that do not count are kept, to be looked at."""

@@ -25,6 +25,7 @@ from ranklake.pipeline.checks import Unmatched, checks_of, unmatched_of
 from ranklake.pipeline.duplicates import refuse_broken_promise, refuse_duplicates
 from ranklake.pipeline.frames import Frames
 from ranklake.pipeline.inputs import Day, day_of
+from ranklake.pipeline.limits import Known, within_limits
 from ranklake.pipeline.needs import check_needs
 from ranklake.pipeline.planned import engine_lines
 from ranklake.pipeline.publish import Publisher, check_tables, lake_tables
@@ -65,7 +66,8 @@ def evaluate(
 
     Labels that reached the log after `label_as_of` (by default what the configuration says) do not
     count. `sources` replaces the configured inputs. Without a lake nothing is published.
-    Raises a RanklakeError; then the tables hold what they held, and runs has a FAILED row.
+    Raises a RanklakeError; then the tables hold what they held, and runs has a FAILED row, or of
+    data beyond a limit (DataLimitExceeded) a REJECTED one.
     """
     run = attempt(spark, config, day, listener, label_as_of=label_as_of)
     if config.lake.is_given:
@@ -93,15 +95,17 @@ def _evaluated(
         slice_lists, dictionary = _defined(spark, config, run, day, redefine=redefine)
     frames = _framed(day, config, slice_lists)
     run.plan, run.plan_reason = frames.plan
+    known = within_limits(spark, config, run, day, frames, has_every=not models)
     publisher = Publisher(spark, config, run) if config.lake.is_given else None
     with run.stage("label, rank, measure", day.n_rows), data_errors("inputs"):
-        bucket_sums, unmatched = _summed(day, frames, config, dictionary, publisher)
+        bucket_sums, unmatched = _summed(day, frames, config, dictionary, publisher, known)
     refuse_broken_promise(bucket_sums, frames)
     with run.stage("aggregate, estimate"):
         served = frames.served_models(day.served)
         metric_sums = metric_sums_of(bucket_sums, config, run, served=served)
         metrics = metrics_of(metric_sums, config, run)
-        checks = checks_of(day, frames, unmatched, bucket_sums, config)
+        found = checks_of(day, frames, unmatched, bucket_sums, config)
+        checks = pa.concat_tables([found, known.checks])
     if publisher:
         if config.rejected.samples:
             with run.stage("rejected"), data_errors("inputs"):
@@ -118,6 +122,7 @@ def _summed(
     config: EvalConfig,
     dictionary: Dictionary,
     publisher: Publisher | None,
+    known: Known,
 ) -> tuple[pa.Table, Unmatched]:
     """The bucket sums, and what stands in one input and not in another."""
 
@@ -125,7 +130,7 @@ def _summed(
         queries, measured = _measured(frames, config, dictionary, publisher)
         sums, unmatched = together(
             partial(bucket_sums_of, queries, measured, config, dictionary),
-            partial(unmatched_of, day, frames),
+            partial(unmatched_of, day, frames, events=known.events),
         )
         return sums, unmatched
 

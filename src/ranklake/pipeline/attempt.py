@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from ranklake.config import EvalConfig, config_hash, is_mature, labels_as_of
 from ranklake.engine import engine_of
+from ranklake.errors import DataLimitExceeded
 from ranklake.pipeline.publish import Publisher
 from ranklake.run import Listener, Run
 
@@ -37,9 +38,14 @@ def attempt(
 
 @contextmanager
 def failures_recorded(spark: SparkSession, config: EvalConfig, run: Run) -> Iterator[None]:
-    """Whatever fails inside leaves a FAILED row in the lake, if there is one, and is raised."""
+    """Whatever fails inside leaves a FAILED row in the lake, if there is one, and is raised.
+
+    A run whose data are beyond a limit has its row by then: REJECTED.
+    """
     try:
         yield
+    except DataLimitExceeded:
+        raise
     except Exception as error:
         if config.lake.is_given:
             Publisher(spark, config, run).record_failure(error)

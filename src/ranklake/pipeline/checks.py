@@ -33,9 +33,15 @@ class Unmatched(NamedTuple):
     removed: "Removed"
 
 
-def unmatched_of(day: Day, frames: Frames) -> Unmatched:
-    """What the day's inputs have that matches nothing: a small job or two."""
-    return Unmatched(_of_events(day, frames), _unlabelled(frames), _removed(frames))
+def unmatched_of(
+    day: Day, frames: Frames, *, events: Sequence[Mapping[str, Any]] | None = None
+) -> Unmatched:
+    """What the day's inputs have that matches nothing: a small job or two.
+
+    `events` are the checks of events_of, where they are known.
+    """
+    of_events = events_of(day, frames) if events is None else events
+    return Unmatched(of_events, _unlabelled(frames), _removed(frames))
 
 
 class Removed(NamedTuple):
@@ -85,6 +91,24 @@ def checks_of(
         found = _checks_of_model(model, day, frames, unmatched, sums[model], known, config)
         rows += [{"model_version": model, **row} for row in found]
     _refuse(rows, config)
+    return table_of(rows)
+
+
+def checks_of_inputs(day: Day) -> list[dict[str, Any]]:
+    """The checks that the audit alone tells: the rows of each model, and of the other inputs."""
+    rows: list[dict[str, Any]] = []
+    for model in day.models:
+        counts = counts_of(model, day)
+        found = [*quality.of_input(input_of(model, day), counts)]
+        found += quality.at_the_door(input_of(model, day), counts)
+        for other in _without_models(day):
+            found += quality.of_input(other, day.audits[other][None])
+        rows += [{"model_version": model, **row} for row in found]
+    return rows
+
+
+def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """The checks, each with its model_version, as a table."""
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
 
@@ -97,8 +121,7 @@ def _checks_of_model(
     candidates: quality.Candidates,
     config: EvalConfig,
 ) -> Iterator[Mapping[str, Any]]:
-    name = "impressions" if model in day.served else "scores"
-    counts = _counts(model, day)
+    name, counts = input_of(model, day), counts_of(model, day)
     kept = int(sums.total("n_candidates"))
     yield from quality.of_input(name, counts)
     yield from quality.of_candidates(name, counts, candidates, kept=kept)
@@ -123,8 +146,14 @@ def _of_removed(removed: Removed, model: str, n_kept: int) -> Iterator[dict[str,
         yield quality.check(f"traffic.{rule}", removed.by_rule.get(rule, 0), n_removed)
 
 
-def _counts(model: str, day: Day) -> Mapping[str, int]:
-    return day.audits["impressions" if model in day.served else "scores"][day.models[model]]
+def input_of(model: str, day: Day) -> str:
+    """The input that has the model's candidates."""
+    return "impressions" if model in day.served else "scores"
+
+
+def counts_of(model: str, day: Day) -> Mapping[str, int]:
+    """What the audit counted of the model's candidates."""
+    return day.audits[input_of(model, day)][day.models[model]]
 
 
 def _candidates(
@@ -134,7 +163,7 @@ def _candidates(
     rules = config.rules
     if rules.depth or rules.unjudged == "drop" or rules.duplicates == "keep":
         return quality.Candidates(None)
-    counts = _counts(model, day)
+    counts = counts_of(model, day)
     places = {"usable_null_score": rules.null_scores, "usable_nan_score": rules.nan_scores}
     n_unscored = sum(counts.get(name, 0) for name, place in places.items() if place == "drop")
     unlabelled, removed = unmatched.unlabelled.get(model), unmatched.removed.of_model.get(model)
@@ -207,7 +236,7 @@ def _without_models(day: Day) -> list[str]:
     ]
 
 
-def _of_events(day: Day, frames: Frames) -> list[dict[str, Any]]:
+def events_of(day: Day, frames: Frames) -> list[dict[str, Any]]:
     """One check per reason for which clicks and conversions do not count: one job for all."""
     reasons = [
         told.rows.select(F.lit(name).alias("name"), "reason")

@@ -105,6 +105,11 @@ class Publisher:
         self.replace(schemas.METRICS, metrics)
         self.record("SUCCESS")
 
+    def reject(self, quality: pa.Table, problems: Sequence[str]) -> None:
+        """Writes why nothing is published: no table that holds numbers is touched."""
+        self.replace(schemas.QUALITY, quality)
+        self.record("REJECTED", message="\n".join(problems))
+
     def record(self, status: str, *, message: str | None = None) -> None:
         """Appends the run's rows to the manifest."""
         rows = self._run.rows(status, message=message)

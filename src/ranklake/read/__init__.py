@@ -8,6 +8,7 @@ from ranklake.read.published import (
     of_run,
     published,
     published_days,
+    published_rows,
     recorded_definitions,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "opened",
     "published",
     "published_days",
+    "published_rows",
     "recorded_definitions",
 ]

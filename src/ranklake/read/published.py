@@ -34,6 +34,29 @@ def recorded_definitions(spark: SparkSession, lake: Lake) -> dict[str, Any]:
     return merged_definitions(json.loads(definitions) for definitions in newest_last)
 
 
+def published_rows(
+    spark: SparkSession, lake: Lake, *, before: date, n_days: int
+) -> list[dict[str, int]]:
+    """The rows of each input on the newest days before that one that a run has succeeded for.
+
+    Newest day first, n_days at most; of several runs of a day the newest says it.
+    """
+    columns = ["event_date", "inputs", "finished_at"]
+    here = lake.table_here(schemas.RUNS.name)
+    if here:
+        runs = DeltaTable(here).to_pyarrow_table(
+            columns=columns, filters=[("status", "=", "SUCCESS"), ("event_date", "<", before)]
+        )
+    else:
+        every_run = spark.table(lake.sql_name(schemas.RUNS.name))
+        earlier = every_run.where((F.col("status") == "SUCCESS") & (F.col("event_date") < before))
+        runs = earlier.select(*columns).distinct().toArrow()
+    by_day = {row["event_date"]: row["inputs"] for row in runs.sort_by("finished_at").to_pylist()}
+    newest = sorted(by_day, reverse=True)[:n_days]
+    inputs = [json.loads(by_day[day] or "{}") for day in newest]
+    return [{name: of["n_rows"] for name, of in day.items() if "n_rows" in of} for day in inputs]
+
+
 def published_days(spark: SparkSession, lake: Lake, first: date, last: date) -> list[date]:
     """The days from first to last that have published metrics, in order."""
     metrics = spark.table(lake.sql_name(schemas.METRICS.name))
@@ -111,14 +134,18 @@ def _in_utc(instant: datetime | None) -> datetime | None:
 def committed(
     spark: SparkSession, lake: Lake, table: schemas.Table, day: date, run: Published
 ) -> DataFrame:
-    """The rows that the run committed to the table: as it is, else at the version it recorded."""
+    """The rows of the run's models that it committed to the table, as it is today.
+
+    Where another run replaced those of any model, they are read at the version that was recorded.
+    """
     name = lake.sql_name(table.name)
-    newest = of_run(spark.table(name), day, run.run_id)
-    if not newest.isEmpty():
+    is_own = F.col("model_version").isin([*run.models])
+    newest = of_run(spark.table(name), day, run.run_id).where(is_own)
+    there = newest.select("model_version").distinct().collect()
+    if len(there) == len(run.models):
         return newest
-    return of_run(
-        spark.read.option("versionAsOf", run.versions[table.name]).table(name), day, run.run_id
-    )
+    recorded = spark.read.option("versionAsOf", run.versions[table.name]).table(name)
+    return of_run(recorded, day, run.run_id).where(is_own)
 
 
 def of_run(rows: DataFrame, day: date, run_id: str) -> DataFrame:

@@ -227,7 +227,7 @@ QUALITY = Table(
         Column("name", "STRING", "the check: input.finding", required=True),
         Column("value", "DOUBLE", "what was found: a count, or a share of n_rows", required=True),
         Column("n_rows", "BIGINT", "rows the check looked at", required=True),
-        Column("limit", "DOUBLE", "the limit from the configuration; null: none"),
+        Column("limit", "DOUBLE", "the limit that the configuration sets; null: none"),
         Column("status", "STRING", "ok, finding (worth a look) or exceeded", required=True),
     ),
     partitioned_by=PARTITIONS,
