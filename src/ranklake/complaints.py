@@ -54,6 +54,6 @@ def _complaints(error: Exception) -> list[str]:
     return list(dict.fromkeys(text.split(" SQLSTATE:")[0].strip() for text in found))
 
 
-def first_line(error: PySparkException) -> str:
+def first_line(error: Exception) -> str:
     """The error's first line: the rest is a plan or a stack."""
     return str(error).strip().split("\n", 1)[0].strip()

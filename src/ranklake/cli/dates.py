@@ -21,6 +21,22 @@ def dates(texts: Sequence[str] | None) -> list[date]:
     return days
 
 
+def span(first: str | None, last: str | None) -> tuple[date, date]:
+    """The days of --from and --to. Raises ConfigError where one is missing, or after the other."""
+    begin, end = bounds(first, last)
+    if begin is None or end is None:
+        raise ConfigError("--from and --to: say which days, as YYYY-MM-DD")
+    return begin, end
+
+
+def bounds(first: str | None, last: str | None) -> tuple[date | None, date | None]:
+    """As span; None where there is no bound."""
+    begin, end = (dates([text])[0] if text else None for text in (first, last))
+    if begin and end and begin > end:
+        raise ConfigError(f"--from {first}: is after --to {last}")
+    return begin, end
+
+
 def instant(option: str, text: str | None) -> datetime | None:
     """The instant, in UTC. Raises ConfigError for a text that is none, or does not say its zone."""
     if text is None:

@@ -1,6 +1,8 @@
 """`ranklake evaluate`: the job."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -8,6 +10,10 @@ from ranklake.cli import options
 from ranklake.cli.configured import configured
 from ranklake.cli.dates import dates, instant
 from ranklake.cli.progress import progress
+from ranklake.config import EvalConfig
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def evaluate(
@@ -20,9 +26,7 @@ def evaluate(
     ] = None,
     config: options.Config = None,
     settings: options.Set = None,
-    redefine: Annotated[
-        bool, typer.Option("--redefine", help="Publish although the numbers' definitions changed.")
-    ] = False,
+    redefine: options.Redefine = False,
     label_as_of: options.LabelAsOf = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -32,23 +36,46 @@ def evaluate(
     """
     days, known_by = dates(date), instant("--label-as-of", label_as_of)
     loaded = configured(config, settings, needs_lake=True)
-    from ranklake import pipeline, session
+    from ranklake import session
 
     spark = session.session(engine=loaded.engine)
     for day in days:
-        with progress(
-            f"{loaded.evaluation} {day}", tasks=lambda: session.task_progress(spark), quiet=quiet
-        ) as listener:
-            found = pipeline.evaluate(
-                spark,
-                loaded,
-                day,
-                models=model_version or (),
-                label_as_of=known_by,
-                redefine=redefine,
-                listener=listener,
-            )
-        if not quiet:
-            models = ", ".join(sorted(set(found.metrics["model_version"].to_pylist())))
-            n_metrics = found.metrics.num_rows
-            typer.echo(f"{day}: published {n_metrics} metrics of {models} (run {found.run_id})")
+        evaluate_day(
+            spark,
+            loaded,
+            day,
+            models=model_version or (),
+            label_as_of=known_by,
+            redefine=redefine,
+            quiet=quiet,
+        )
+
+
+def evaluate_day(
+    spark: "SparkSession",
+    config: EvalConfig,
+    day: date,
+    *,
+    models: Sequence[str] = (),
+    label_as_of: datetime | None,
+    redefine: bool,
+    quiet: bool,
+) -> None:
+    """Evaluates one day, and shows its progress and what it published."""
+    from ranklake import pipeline, session
+
+    title = f"{config.evaluation} {day}"
+    with progress(title, tasks=lambda: session.task_progress(spark), quiet=quiet) as listener:
+        found = pipeline.evaluate(
+            spark,
+            config,
+            day,
+            models=models,
+            label_as_of=label_as_of,
+            redefine=redefine,
+            listener=listener,
+        )
+    if not quiet:
+        names = ", ".join(sorted(set(found.metrics["model_version"].to_pylist())))
+        n_metrics = found.metrics.num_rows
+        typer.echo(f"{day}: published {n_metrics} metrics of {names} (run {found.run_id})")

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ranklake.cli import check, evaluate, explain, generate, init, remeasure, show, trec
+from ranklake.cli import backfill, check, evaluate, explain, generate, init, remeasure, show, trec
 from ranklake.errors import ConfigError, RanklakeError, RanklakeWarning
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.command("init")(init.init)
 app.command("generate")(generate.generate)
 app.command("evaluate")(evaluate.evaluate)
+app.command("backfill")(backfill.backfill)
 app.command("show")(show.show)
 app.command("explain")(explain.explain)
 app.command("remeasure")(remeasure.remeasure)

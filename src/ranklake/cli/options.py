@@ -20,6 +20,11 @@ Date = Annotated[
     list[str] | None,
     typer.Option("--date", help="The day to evaluate, YYYY-MM-DD; repeat it for several."),
 ]
+From = Annotated[str | None, typer.Option("--from", help="The first day, YYYY-MM-DD.")]
+To = Annotated[str | None, typer.Option("--to", help="The last day, YYYY-MM-DD.")]
+Redefine = Annotated[
+    bool, typer.Option("--redefine", help="Publish although the numbers' definitions changed.")
+]
 LabelAsOf = Annotated[
     str | None,
     typer.Option(

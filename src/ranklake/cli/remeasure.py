@@ -1,20 +1,17 @@
 """`ranklake remeasure`: new metrics for days that are published, without their logs."""
 
-from datetime import date
-from typing import Annotated
-
 import typer
 
 from ranklake.cli import options
 from ranklake.cli.configured import configured
-from ranklake.cli.dates import dates
+from ranklake.cli.dates import span
 from ranklake.cli.progress import progress
-from ranklake.errors import ConfigError, NoInputError
+from ranklake.errors import NoInputError
 
 
 def remeasure(
-    first: Annotated[str | None, typer.Option("--from", help="The first day, YYYY-MM-DD.")] = None,
-    last: Annotated[str | None, typer.Option("--to", help="The last day, YYYY-MM-DD.")] = None,
+    first: options.From = None,
+    last: options.To = None,
     config: options.Config = None,
     settings: options.Set = None,
     quiet: options.Quiet = False,
@@ -25,7 +22,7 @@ def remeasure(
 
     [dim]ranklake remeasure --config conf/prod.toml --from 2026-01-01 --to 2026-03-31[/dim]
     """
-    begin, end = _range(first, last)
+    begin, end = span(first, last)
     loaded = configured(config, settings, needs_lake=True)
     from ranklake import read, schemas, session
     from ranklake.pipeline.publish import check_tables
@@ -43,12 +40,3 @@ def remeasure(
             done = list(remeasured(spark, loaded, day, listener=listener))
         for models, n_rows in done if not quiet else ():
             typer.echo(f"{day}: published {n_rows} metrics of {models}, from their hits")
-
-
-def _range(first: str | None, last: str | None) -> tuple[date, date]:
-    if not first or not last:
-        raise ConfigError("--from and --to: say which days, as YYYY-MM-DD")
-    begin, end = dates([first, last])
-    if begin > end:
-        raise ConfigError(f"--from {first}: is after --to {last}")
-    return begin, end

@@ -23,6 +23,7 @@ from ranklake.pipeline.assembled import cleaned, frames_of
 from ranklake.pipeline.attempt import attempt, failures_recorded
 from ranklake.pipeline.checks import Unmatched, checks_of, unmatched_of
 from ranklake.pipeline.duplicates import refuse_broken_promise, refuse_duplicates
+from ranklake.pipeline.fingerprints import Fingerprints, fingerprints_of
 from ranklake.pipeline.frames import Frames
 from ranklake.pipeline.inputs import Day, day_of
 from ranklake.pipeline.limits import Known, within_limits
@@ -89,8 +90,10 @@ def _evaluated(
         if sources is None:
             sources = read.opened(spark, config.inputs.given(), slices=config.slices.columns)
         check_needs(config, sources, known_by=run.label_as_of)
+        # Before any row is read: what changes from now on is seen as a change later.
+        files = fingerprints_of(sources, config, run.day, known_by=run.label_as_of)
         day = day_of(sources, config, run.day, models=models, known_by=run.label_as_of)
-        run.models, run.inputs = day.models, _described(sources, day)
+        run.models, run.inputs = day.models, _described(sources, day, files, only=models)
     with run.stage("slices", day.n_rows), data_errors("inputs"):
         slice_lists, dictionary = _defined(spark, config, run, day, redefine=redefine)
     frames = _framed(day, config, slice_lists)
@@ -182,15 +185,24 @@ def checked(spark: SparkSession, config: EvalConfig, days: Sequence[date]) -> It
             yield from (f"{day}: {line}" for line in engine_lines(spark, config, found))
 
 
-def _described(sources: Mapping[str, read.Source], day: Day) -> dict[str, Any]:
-    return {
+def _described(
+    sources: Mapping[str, read.Source],
+    day: Day,
+    files: Mapping[str, Fingerprints],
+    *,
+    only: Sequence[str],
+) -> dict[str, Any]:
+    """What the run reads, as in runs.inputs; `only` are the models that it was told to evaluate."""
+    described = {
         name: {
             "place": source.place,
             "version": source.version,
             "n_rows": day.count(name, "n_rows"),
+            **files[name],
         }
         for name, source in sources.items()
     }
+    return {**described, "selected": {"models": [*only]}} if only else described
 
 
 def _measured(

@@ -1,21 +1,29 @@
 """The only reads: the logs of one date, and what the lake's tables hold of earlier runs."""
 
-from ranklake.read.days import missing_day, of_date, of_dates
+from ranklake.read.days import around_date, missing_day, of_date, of_dates
+from ranklake.read.files import NO_FILES, Chosen, fingerprint
 from ranklake.read.inputs import Source, mapped, opened
 from ranklake.read.published import (
     Published,
+    PublishedRun,
     committed,
     of_run,
     published,
     published_days,
     published_rows,
+    published_runs,
     recorded_definitions,
 )
 
 __all__ = [
+    "NO_FILES",
+    "Chosen",
     "Published",
+    "PublishedRun",
     "Source",
+    "around_date",
     "committed",
+    "fingerprint",
     "mapped",
     "missing_day",
     "of_date",
@@ -25,5 +33,6 @@ __all__ = [
     "published",
     "published_days",
     "published_rows",
+    "published_runs",
     "recorded_definitions",
 ]

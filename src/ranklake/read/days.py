@@ -33,6 +33,14 @@ def of_date(
     return _between(rows, source.time, begin - _CLOCKS, end + latest)
 
 
+def around_date(source: Source, day: date, *, zone: str, max_query_span: timedelta) -> DataFrame:
+    """Impressions by event time: those that of_date looks at, by one filter alone."""
+    if source.is_dated or source.time is None:
+        raise ValueError(f"{source.table.name} does not go by event time")
+    begin, end = _midnight(day, zone), _midnight(day + timedelta(days=1), zone)
+    return _between(source.rows, source.time, begin - max_query_span, end + max_query_span)
+
+
 def of_dates(source: Source, first: date, last: date, *, without: date | None = None) -> DataFrame:
     """The rows with an event_date from first to last, both among them, but for those of one day."""
     rows = source.rows.where(F.col("event_date").between(F.lit(first), F.lit(last)))

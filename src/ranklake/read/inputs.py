@@ -3,15 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ranklake import schemas
-from ranklake.complaints import data_errors, first_line, is_missing_table
+from ranklake.complaints import first_line
 from ranklake.config import Input
 from ranklake.errors import ContractError
 from ranklake.read import nested
+from ranklake.read.stored import Files, sql_of, stored
 from ranklake.schemas import IS_CANDIDATE, IS_WANTED
 from ranklake.schemas.conform import cast_to, type_problem
 
@@ -23,6 +24,7 @@ class Source:
     """One input, opened: its rows under our names and in our types, and where they come from.
 
     in_rows is what nested.in_rows makes of an input whose candidates are arrays; None: of another.
+    files tells the files that the rows lie in; None: they are a DataFrame's.
     """
 
     table: schemas.Table
@@ -30,6 +32,7 @@ class Source:
     place: str
     version: int | None = None
     in_rows: DataFrame | None = None
+    files: Files | None = None
 
     @property
     def time(self) -> str | None:
@@ -54,64 +57,22 @@ def opened(
     problems: list[str] = []
     for name, given in inputs.items():
         try:
-            raw, version = _raw(spark, name, given)
+            found = stored(spark, name, given)
             source = mapped(
                 name,
-                raw,
+                found.raw,
                 columns=given.columns,
                 where=given.where,
                 candidates=given.candidates,
                 place=given.place,
                 slices=slices,
             )
-            sources[name] = replace(source, version=version)
+            sources[name] = replace(source, version=found.version, files=found.files)
         except ContractError as error:
             problems += error.problems
     if problems:
         raise ContractError(problems)
     return sources
-
-
-def _raw(spark: SparkSession, name: str, given: Input) -> tuple[DataFrame, int | None]:
-    where = f"{name}: {given.place}"
-    try:
-        with data_errors(where):
-            version = _delta_version(spark, given) if given.format == "delta" else None
-            return _loaded(spark, given, version), version
-    except PySparkException as error:
-        raise ContractError(f"{where}: {_unreadable(error)}") from error
-
-
-def _loaded(spark: SparkSession, given: Input, version: int | None) -> DataFrame:
-    reader = spark.read.options(**given.options)
-    if version is not None:
-        reader = reader.option("versionAsOf", version)
-    if given.declared_schema:
-        reader = reader.schema(given.declared_schema)
-    if given.format in ("csv", "json"):
-        # The defaults turn a bad line into nulls, and take a header in another order for ours.
-        reader = reader.option("mode", "FAILFAST").option("enforceSchema", False)
-    if given.path:
-        return reader.format(given.format).load(given.path)
-    return reader.table(given.sql_name)
-
-
-def _unreadable(error: PySparkException) -> str:
-    if is_missing_table(error):
-        return "there is no such table"
-    return f"cannot be read: {first_line(error)}"
-
-
-def _delta_version(spark: SparkSession, given: Input) -> int | None:
-    """The version to pin; None for a catalog table that is no Delta table."""
-    if given.version is not None:
-        return given.version
-    if given.table:
-        detail = spark.sql(f"DESCRIBE DETAIL {given.sql_name}").first()
-        if detail is None or detail["format"] != "delta":
-            return None
-    latest = spark.sql(f"DESCRIBE HISTORY {given.sql_name} LIMIT 1").first()
-    return None if latest is None else int(latest["version"])
 
 
 def mapped(
@@ -136,7 +97,7 @@ def mapped(
     rows = array.rows() if array and not problems else raw
     selected, missing = [], []
     for column in table.columns:
-        if (sql := _sql_of(raw, array, columns, column.name)) is None:
+        if (sql := sql_of(raw, array, columns, column.name)) is None:
             missing += [column.name] if column.required else []
             continue
         value = F.expr(sql)
@@ -159,14 +120,6 @@ def _together(rows: DataFrame, selected: Sequence[Column], where: str) -> DataFr
         return rows.select(*selected)
     except AnalysisException as error:  # each may do alone what they may not do together
         raise ContractError(f"{where}: {first_line(error)}") from error
-
-
-def _sql_of(
-    raw: DataFrame, array: nested.Array | None, columns: Mapping[str, str], name: str
-) -> str | None:
-    if array is not None:
-        return array.sql_of(columns, name)
-    return columns.get(name, f"`{name}`" if name in raw.columns else None)
 
 
 def _told(problem: str | None, array: nested.Array | None, sql: str) -> list[str]:

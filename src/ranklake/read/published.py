@@ -126,6 +126,55 @@ def _published(parts: Sequence[Row], steps: Sequence[Row]) -> Published:
     )
 
 
+@dataclass(frozen=True)
+class PublishedRun:
+    """One run with published numbers of a day: what it read, and how old its labels were.
+
+    inputs is as in runs; None: no step of the run recorded any.
+    """
+
+    day: date
+    run_id: str
+    started_at: datetime | None
+    inputs: Mapping[str, Any] | None
+    label_as_of: datetime | None
+    is_mature: bool | None
+
+
+def published_runs(
+    spark: SparkSession, lake: Lake, first: date | None = None, last: date | None = None
+) -> list[PublishedRun]:
+    """The runs whose numbers are published, of the days from first to last (None: any), in order.
+
+    A run that died behind its publication is one of them: its first step says what it read.
+    """
+    columns = ("event_date", "run_id", "label_as_of", "is_mature")
+    metrics = _of_days(spark.table(lake.sql_name(schemas.METRICS.name)), first, last)
+    runs = _of_days(spark.table(lake.sql_name(schemas.RUNS.name)), first, last)
+    steps = runs.where(F.col("inputs") != "{}").select("run_id", "started_at", "inputs").distinct()
+    of_run = {row["run_id"]: row for row in steps.collect()}
+    found = metrics.select(*columns).distinct().orderBy("event_date", "run_id").collect()
+    return [_published_run(row, of_run.get(row["run_id"])) for row in found]
+
+
+def _of_days(rows: DataFrame, first: date | None, last: date | None) -> DataFrame:
+    day = F.col("event_date")
+    rows = rows if first is None else rows.where(day >= F.lit(first))
+    return rows if last is None else rows.where(day <= F.lit(last))
+
+
+def _published_run(row: Row, step: Row | None) -> PublishedRun:
+    """`row` is of metrics; `step` is a row of runs."""
+    return PublishedRun(
+        day=row["event_date"],
+        run_id=row["run_id"],
+        started_at=_in_utc(step["started_at"]) if step else None,
+        inputs=json.loads(step["inputs"]) if step else None,
+        label_as_of=_in_utc(row["label_as_of"]),
+        is_mature=row["is_mature"],
+    )
+
+
 def _in_utc(instant: datetime | None) -> datetime | None:
     """The instant; Spark's rows have it in this machine's zone, without saying so."""
     return None if instant is None else instant.astimezone(UTC)
