@@ -104,7 +104,7 @@ def _users(
 ) -> Iterator[tuple[str, DataFrame]]:
     """For each rule, the users that break it: asker."""
     if limits.queries_per_hour is not None:
-        begun = asked.where("at IS NOT NULL")
+        begun = asked.where("at IS NOT NULL AND user_id IS NOT NULL")  # nobody known asks once
         yield "queries_per_hour", _too_many(begun, limits.queries_per_hour, _HOUR)
     if clicks is None:
         return
@@ -142,5 +142,6 @@ def _too_eager(rows: DataFrame, clicked: DataFrame, limits: Limits) -> DataFrame
         .groupBy("asker")
         .agg(F.count(F.lit(1)).alias("n_shown"), F.count("is_clicked").alias("n_clicked"))
     )
-    is_eager = F.col("n_clicked") > F.lit(limits.click_rate) * F.col("n_shown")
+    # The quotient, as 0.29 * 100 is less than 29.
+    is_eager = F.col("n_clicked") / F.col("n_shown") > F.lit(limits.click_rate)
     return counts.where((F.col("n_shown") >= limits.min_impressions) & is_eager).select("asker")

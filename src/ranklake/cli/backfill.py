@@ -42,11 +42,8 @@ def backfill(
     from ranklake.pipeline.backfill import each, standings
 
     spark, now = session.session(engine=loaded.engine), datetime.now(UTC)
-    where = (
-        dict(standings(spark, loaded, first=begin, last=end, label_as_of=known_by, now=now))
-        if chooses
-        else {}
-    )
+    asked = partial(standings, spark, loaded, first=begin, last=end, label_as_of=known_by, now=now)
+    where = dict(asked()) if chooses else {}
     if only_list:
         for day in sorted({*where, *_days(begin, end)}):
             typer.echo(f"{day}: {where.get(day, 'not published')}")
@@ -60,14 +57,7 @@ def backfill(
         say(f"nothing is stale, of {len(where)} published days")
     each(
         days if stale else _days(begin, end),
-        partial(
-            evaluate_day,
-            spark,
-            loaded,
-            label_as_of=known_by,
-            redefine=redefine,
-            quiet=quiet,
-        ),
+        partial(evaluate_day, spark, loaded, label_as_of=known_by, redefine=redefine, quiet=quiet),
         failed=lambda day, error: say(f"{day}: failed ({type(error).__name__})"),
     )
 

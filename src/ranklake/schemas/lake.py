@@ -269,11 +269,7 @@ RUNS = Table(
         Column("message", "STRING", "why it failed or was rejected"),
         Column("model_name", "STRING", "the model's original name, where an alias replaced it"),
         Column(
-            "inputs",
-            "STRING",
-            "JSON: each input's place, version, row count, and fingerprint of the files with the"
-            " day's rows (null: not known; nearby: of other days' that compete); the selected"
-            " models, and the run that was remeasured, if any",
+            "inputs", "STRING", "JSON: each input's place, version, rows and fingerprints of files"
         ),
         Column("config", "STRING", "JSON: the effective configuration"),
         Column("config_hash", "STRING", "the hash of config"),
