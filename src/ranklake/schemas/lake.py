@@ -24,9 +24,7 @@ _PARTITION = (
     Column("model_version", "STRING", "the model that ranked", required=True),
     Column("run_id", "STRING", "the attempt that wrote the row; see runs", required=True),
 )
-_LABEL = Column(
-    "label", "STRING", "what counts as relevant: click, conversion, judgment", required=True
-)
+_LABEL = Column("label", "STRING", "what counts as relevant, such as click", required=True)
 
 # What names one number of one model: the key of metric_sums and metrics.
 _SERIES = (
