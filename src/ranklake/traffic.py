@@ -41,15 +41,22 @@ def broken(
     `impressions` are of one day, or `by_day` of several: then they have event_date, and a user is
     another one on each. `clicks` have query_id, item_id and happened_at; `listed` has query_id or
     user_id, or both. A query of nobody known (user_id is null) is a user of its own.
+    Nobody breaks a rule that has nothing to look at: queries_per_hour without user_id or event_ts,
+    the others without clicks, clicks_per_minute where happened_at is null.
     """
-    rows = _with_asker(impressions, by_day=by_day)
+    rows = _rows(impressions, by_day=by_day)
     asked = _queries(rows)
-    found = []
+    found = [rows.select(*QUERY, F.lit(RULES[0]).alias("rule")).where(F.lit(False))]
     if listed is not None:
         found += [names.withColumn("rule", F.lit("table")) for names in _named(asked, listed)]
-    for rule, users in _users(rows, asked, clicks, limits):
-        theirs = asked.join(users.distinct(), on=["asker"], how="left_semi")
-        found.append(theirs.select(*QUERY, F.lit(rule).alias("rule")))
+    users = [
+        who.withColumn("rule", F.lit(rule)) for rule, who in _users(rows, asked, clicks, limits)
+    ]
+    if users:
+        bad = reduce(DataFrame.unionByName, users).distinct()
+        # They are few, so they are sent to the rows: no query is shuffled to be found.
+        theirs = rows.transform(_with_asker).join(F.broadcast(bad), on=["asker"], how="inner")
+        found.append(theirs.select(*QUERY, "rule"))
     return reduce(DataFrame.unionByName, found).distinct()
 
 
@@ -68,26 +75,27 @@ def of_removed(rows: DataFrame, *, removed: DataFrame) -> DataFrame:
     return rows.join(F.broadcast(removed), on=[*QUERY], how="left_semi")
 
 
-def _with_asker(impressions: DataFrame, *, by_day: bool) -> DataFrame:
-    """The rows' keys, times (`at`) and user_id, and who asked: a day's user, or query of nobody."""
+def _rows(impressions: DataFrame, *, by_day: bool) -> DataFrame:
+    """The rows' keys, times (`at`) and user_id, both null where there are none; and their day."""
     has = impressions.columns
     user = F.col("user_id") if "user_id" in has else F.lit(None).cast("string")
     time = F.col("event_ts") if "event_ts" in has else F.lit(None).cast("timestamp")
     days = ["event_date"] if by_day else []
-    # A user and a query can have the same name.
-    asker = F.coalesce(F.concat(F.lit("u:"), user), F.concat(F.lit("q:"), F.col("query_id")))
-    return impressions.select(
-        *[*QUERY, "item_id", *days],
-        user.alias("user_id"),
-        time.alias("at"),
-        F.concat(*[F.col(day).cast("string") for day in days], asker).alias("asker"),
-    )
+    return impressions.select(*QUERY, "item_id", *days, user.alias("user_id"), time.alias("at"))
+
+
+def _with_asker(rows: DataFrame) -> DataFrame:
+    """Adds asker: a day's user, or the query of nobody known. The two can have the same name."""
+    days = [F.col(name).cast("string") for name in ("event_date",) if name in rows.columns]
+    user, query = F.concat(F.lit("u:"), "user_id"), F.concat(F.lit("q:"), "query_id")
+    return rows.withColumn("asker", F.concat(*days, F.coalesce(user, query)))
 
 
 def _queries(rows: DataFrame) -> DataFrame:
     """One row per query and user of its rows: when it began, as `at` (null without times)."""
     days = [name for name in ("event_date",) if name in rows.columns]
-    return rows.groupBy(*QUERY, *days, "user_id", "asker").agg(F.min("at").alias("at"))
+    begun = rows.groupBy(*QUERY, *days, "user_id").agg(F.min("at").alias("at"))
+    return begun.transform(_with_asker)
 
 
 def _named(asked: DataFrame, listed: DataFrame) -> Iterator[DataFrame]:
@@ -108,7 +116,9 @@ def _users(
         yield "queries_per_hour", _too_many(begun, limits.queries_per_hour, _HOUR)
     if clicks is None:
         return
-    clicked = clicks.join(asked.select("query_id", "asker"), on=["query_id"], how="inner")
+    # A join looks for items that are null, though none is. All do, so clicks are matched once.
+    named = clicks.where(F.col("item_id").isNotNull())
+    clicked = named.join(asked.select("query_id", "asker"), on=["query_id"], how="inner")
     if limits.clicks_per_minute is not None:
         each = clicked.where("happened_at IS NOT NULL").select(
             "asker", "query_id", "item_id", F.col("happened_at").alias("at")
@@ -133,15 +143,19 @@ def _too_many(events: DataFrame, limit: int, within: timedelta) -> DataFrame:
 def _too_eager(rows: DataFrame, clicked: DataFrame, limits: Limits) -> DataFrame:
     """Those who clicked more than that share of the items that were shown to them."""
     keys = ["asker", "query_id", "item_id"]
-    clickers = clicked.select("asker").distinct()
-    theirs = rows.select(*keys).join(F.broadcast(clickers), on=["asker"], how="left_semi")
-    shown = theirs.distinct()
     is_clicked = clicked.select(*keys).distinct().withColumn("is_clicked", F.lit(1))
+    # Only they can: a share of so many items is as many clicked ones, and few people click that.
+    n_least = F.lit(limits.click_rate) * limits.min_impressions
+    clickers = is_clicked.groupBy("asker").agg(F.count("is_clicked").alias("n_clicked"))
+    eager = clickers.where(F.col("n_clicked") >= n_least).select("asker")
+    theirs = rows.transform(_with_asker).join(F.broadcast(eager), on=["asker"], how="left_semi")
     counts = (
-        shown.join(is_clicked, on=keys, how="left")
+        theirs.select(*keys)
+        .distinct()
+        .join(is_clicked, on=keys, how="left")
         .groupBy("asker")
         .agg(F.count(F.lit(1)).alias("n_shown"), F.count("is_clicked").alias("n_clicked"))
     )
-    # The quotient, as 0.29 * 100 is less than 29.
-    is_eager = F.col("n_clicked") / F.col("n_shown") > F.lit(limits.click_rate)
-    return counts.where((F.col("n_shown") >= limits.min_impressions) & is_eager).select("asker")
+    # The quotient, as 0.29 * 100 is less than 29. n_shown is at least 1.
+    is_larger = F.col("n_clicked") / F.col("n_shown") > F.lit(limits.click_rate)
+    return counts.where((F.col("n_shown") >= limits.min_impressions) & is_larger).select("asker")
