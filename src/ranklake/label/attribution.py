@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from ranklake.label.conversions import ConversionRules
-from ranklake.label.matching import first_reason
+from ranklake.label.matching import first_reason, is_later
 from ranklake.schemas import ITEM
 
 REASONS = ("redelivered", "late", "without_touch", "other_day", "too_old")
@@ -46,10 +46,11 @@ def attributed(
     reason = first_reason(
         (
             "without_touch",
-            F.col("touch").isNull() | _is_later(happened, "happened_at", rules.window),
+            F.col("touch").isNull()
+            | is_later(happened, than=F.col("touch.happened_at"), by=rules.window),
         ),
         ("other_day", ~F.col("touch.is_own")),
-        ("too_old", _is_later(happened, "shown_at", rules.oldest)),
+        ("too_old", is_later(happened, than=F.col("touch.shown_at"), by=rules.oldest)),
     )
     return (
         found.withColumn("reason", F.coalesce("reason", reason))
@@ -71,7 +72,3 @@ def _touch(keys: Sequence[str], rules: ConversionRules) -> Column:
 
 def _micros(length: timedelta) -> int:
     return length // timedelta(microseconds=1)
-
-
-def _is_later(happened: Column, since: str, window: timedelta | None) -> Column:
-    return F.lit(False) if window is None else happened > F.col(f"touch.{since}") + F.lit(window)

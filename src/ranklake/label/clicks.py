@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from ranklake.label.matching import first_reason
+from ranklake.label.matching import first_reason, is_later
 
 REASONS = (*("invalid_traffic", "unshown", "late", "before", "after", "too_old", "repeated"),)
 """Why a click of a query in the log does not count."""
@@ -81,15 +81,12 @@ def is_late(rows: DataFrame, known_by: datetime | None) -> Column:
 
 
 def _is_before(rules: ClickRules) -> Column:
-    if rules.window is None:
-        return F.lit(False)
-    return F.col("happened_at") < F.col("shown_at") - F.lit(rules.tolerance)
+    tolerance = None if rules.window is None else rules.tolerance
+    return is_later(F.col("shown_at"), than=F.col("happened_at"), by=tolerance)
 
 
 def _is_later_than(window: timedelta | None) -> Column:
-    if window is None:
-        return F.lit(False)
-    return F.col("happened_at") > F.col("shown_at") + F.lit(window)
+    return is_later(F.col("happened_at"), than=F.col("shown_at"), by=window)
 
 
 def once(told: DataFrame) -> DataFrame:

@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from ranklake.label.clicks import flagged, is_late, is_orphan
-from ranklake.label.matching import first_reason, is_given
+from ranklake.label.matching import first_reason, is_given, is_later
 from ranklake.schemas import ITEM
 
 REASONS = (
@@ -93,8 +93,8 @@ def told(
         ("unshown", ~F.col("is_shown") & F.lit(rules.rejects_unshown)),
         ("unclicked", ~F.col("is_touched")),
         ("before", happened.isNotNull() & too_early & ~has_undated),
-        ("after", _is_later(happened, touch, rules.window)),
-        ("too_old", _is_later(happened, F.col("shown_at"), rules.oldest)),
+        ("after", is_later(happened, than=touch, by=rules.window)),
+        ("too_old", is_later(happened, than=F.col("shown_at"), by=rules.oldest)),
     )
     extra = ("is_removed", "is_asked", "is_touched", "has_undated", "touched_at")
     return touched.withColumn("reason", F.coalesce("reason", reason)).drop(*extra)
@@ -130,7 +130,3 @@ def _with_clicks(conversions: DataFrame, clicks: DataFrame, *, is_first: bool) -
         .where(~F.col("is_touch"))
         .drop("is_touch")
     )
-
-
-def _is_later(happened: Column, since: Column, window: timedelta | None) -> Column:
-    return F.lit(False) if window is None else happened > since + F.lit(window)

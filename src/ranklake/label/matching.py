@@ -1,6 +1,7 @@
 """Events → the impressions that they name, which stay where they are: was it shown, and when."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
@@ -103,6 +104,14 @@ def asked_among(events: DataFrame, *, impressions: DataFrame, sends_hashes: bool
     """One row per query of the log that the events name: its query_id."""
     named = _named(impressions.select(*ITEM), events, F.xxhash64, ("query_id",), sends_hashes)
     return named.select("query_id").distinct()
+
+
+def is_later(at: Column, *, than: Column, by: timedelta | None) -> Column:
+    """Whether `at` is more than that length of time after `than` (None: never, of any length)."""
+    if by is None:
+        return F.lit(False)
+    # In whole numbers: Comet does not add an interval to a timestamp.
+    return F.unix_micros(at) - F.unix_micros(than) > F.lit(by // timedelta(microseconds=1))
 
 
 def first_reason(*reasons: tuple[str, Column]) -> Column:
