@@ -92,6 +92,7 @@ def test_more_clicks_within_a_minute_than_a_hand_makes(spark: SparkSession) -> N
     users = {"q1": "fast", "q2": "fast", "q3": "slow", "q4": None, "q5": None, "q6": None}
     shown = [{"query_id": query, "user_id": user} for query, user in users.items()]
     shown += [{"query_id": "q7", "user_id": "at once"}, {"query_id": "q8", "user_id": "at once"}]
+    shown += [{"query_id": "q9", "user_id": "of a delivery that nobody knows"}]
     clicked = [
         {"query_id": "q1"},
         {"query_id": "q2"},
@@ -103,9 +104,10 @@ def test_more_clicks_within_a_minute_than_a_hand_makes(spark: SparkSession) -> N
         *[{"query_id": "q4", "click_ts": NOON + n * MICRO} for n in range(3)],
         *[{"query_id": query, "item_id": item} for query in ("q5", "q6") for item in "ab"],
         *[{"query_id": "q7", "item_id": item} for item in "abc"],
+        *[{"query_id": "q9", "item_id": item} for item in ("a", "b", None, None)],
         *[{"query_id": "elsewhere", "click_ts": NOON + n * MICRO} for n in range(9)],
     ]
-    bad = {(query, "clicks_per_minute") for query in ("q1", "q2", "q4", "q7", "q8")}
+    bad = {(query, "clicks_per_minute") for query in ("q1", "q2", "q4", "q7", "q8", "q9")}
     assert removed(spark, shown, clicked, clicks_per_minute=2) == bad
     assert removed(spark, shown, later(clicked, "click_ts"), clicks_per_minute=2) == bad
 

@@ -116,9 +116,7 @@ def _users(
         yield "queries_per_hour", _too_many(begun, limits.queries_per_hour, _HOUR)
     if clicks is None:
         return
-    # A join looks for items that are null, though none is. All do, so clicks are matched once.
-    named = clicks.where(F.col("item_id").isNotNull())
-    clicked = named.join(asked.select("query_id", "asker"), on=["query_id"], how="inner")
+    clicked = clicks.join(asked.select("query_id", "asker"), on=["query_id"], how="inner")
     if limits.clicks_per_minute is not None:
         each = clicked.where("happened_at IS NOT NULL").select(
             "asker", "query_id", "item_id", F.col("happened_at").alias("at")
@@ -143,7 +141,9 @@ def _too_many(events: DataFrame, limit: int, within: timedelta) -> DataFrame:
 def _too_eager(rows: DataFrame, clicked: DataFrame, limits: Limits) -> DataFrame:
     """Those who clicked more than that share of the items that were shown to them."""
     keys = ["asker", "query_id", "item_id"]
-    is_clicked = clicked.select(*keys).distinct().withColumn("is_clicked", F.lit(1))
+    # Without an item it is of none that was shown. The join says so too: so both read one shuffle.
+    items = clicked.where(F.col("item_id").isNotNull()).select(*keys).distinct()
+    is_clicked = items.withColumn("is_clicked", F.lit(1))
     # Only they can: a share of so many items is as many clicked ones, and few people click that.
     n_least = F.lit(limits.click_rate) * limits.min_impressions
     clickers = is_clicked.groupBy("asker").agg(F.count("is_clicked").alias("n_clicked"))
