@@ -72,7 +72,7 @@ RANKING_METRICS = [m for m in METRICS if not m.needs & {Need.JUDGED, Need.SCORES
 
 def every_measure(variants: Sequence[str]) -> list[Measure]:
     """The metrics and variants at every k, without one and at n_slots, as far as they allow it."""
-    plain = [Measure(m) for m in RANKING_METRICS if m.denominator is not Denominator.CLICKS]
+    plain = [Measure(m) for m in RANKING_METRICS if not m.of_label]
     options = [measure(text if text.split("(")[0] in UNCUT else f"{text}@1") for text in variants]
     return [
         *(replace(m, k=k) for m in plain for k in cutoffs(m, KS)),

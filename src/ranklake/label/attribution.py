@@ -31,15 +31,11 @@ def attributed(
     of_keys = [F.col(key).alias(name) for key, name in named.items()]
     offered = touches.select(*of_keys, F.struct(*_TOUCH).alias("offered"), "happened_at")
     asking = conversions.withColumns(
-        {
-            "happened_at": F.col("conversion_ts"),
-            **{name: F.col(key) for key, name in named.items()},
-        }
+        {"happened_at": F.col("conversion_ts")} | {name: F.col(key) for key, name in named.items()}
     ).drop(*ITEM)
-    touch = _touch([*named.values()], rules)
     found = (
         asking.unionByName(offered.withColumn("is_touch", F.lit(True)), allowMissingColumns=True)
-        .withColumn("touch", touch)
+        .withColumn("touch", _touch([*named.values()], rules))
         .where(F.col("is_touch").isNull())
     )
     happened = F.col("happened_at")
