@@ -1,7 +1,8 @@
 """The rules of docs/labels.md once more, as plain SQL for DuckDB: nothing here is ranklake's.
 
 Times are microseconds since 1970, so that no time zone has a part in it. Parameters:
-$win, $tol, $age, $conv (microseconds; -1: none), $known (microseconds; -1: all), $reject, $touch.
+$win, $tol, $age, $conv (microseconds; -1: none), $known (microseconds; -1: all), $reject, $touch,
+$key (the other column beside user_id).
 """
 
 _MATCHED = """
@@ -120,3 +121,49 @@ CONVERSIONS = (
     + _CONVERSIONS
 )
 """One row per usable conversion, with its reason."""
+
+ATTRIBUTED = (
+    _MATCHED
+    + _OF_EVENT.format(name="click", table="clicks")
+    + _CLICKS
+    + """
+), touches as (
+  select user_id, case $key when 'item_id' then item_id else advertiser_id end as other,
+    query_id, item_id, at_us as touched, shown, event_date
+  from click_told
+  where $touch <> 'last_impression' and coalesce(reason, 'repeated') = 'repeated'
+  union all
+  select user_id, case $key when 'item_id' then item_id else advertiser_id end as other,
+    query_id, item_id, min(event_us), min(event_us), event_date
+  from imp where $touch = 'last_impression' group by all
+), usable as (
+  select *, case $key when 'item_id' then item_id else advertiser_id end as other,
+    row_number() over (
+      partition by coalesce(conversion_id, ''),
+        case when coalesce(conversion_id, '') = '' then
+          (event_date, user_id, item_id, advertiser_id, at_us, worth) end
+      order by ingest_us nulls first) as nth
+  from conversions
+  where user_id <> '' and other <> '' and at_us is not null
+), pairs as (
+  select c.rowid_, t.query_id, t.item_id, t.touched, t.shown, t.event_date as touch_date,
+    row_number() over (
+      partition by c.rowid_
+      order by case when $touch = 'first_click' then t.touched else -t.touched end,
+        case when $touch = 'first_click' then t.query_id end,
+        case when $touch = 'first_click' then t.item_id end,
+        t.query_id desc, t.item_id desc) as best
+  from usable c join touches t on c.user_id = t.user_id and c.other = t.other
+    and t.touched <= c.at_us and ($conv < 0 or c.at_us <= t.touched + $conv)
+)
+select c.conversion_id, c.user_id, c.other, c.at_us, c.ingest_us, c.worth,
+  p.query_id, p.item_id, p.touch_date, case
+  when nth > 1 then 'redelivered'
+  when $known >= 0 and ingest_us > $known then 'late'
+  when p.query_id is null then 'without_touch'
+  when $age >= 0 and c.at_us > p.shown + $age then 'too_old'
+  end as reason, c.event_date
+from usable c left join pairs p on p.rowid_ = c.rowid_ and p.best = 1
+"""
+)
+"""One row per conversion that has its keys: its touch, of any day, and the reason."""

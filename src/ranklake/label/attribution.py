@@ -19,7 +19,7 @@ _TOUCH = ("happened_at", *ITEM, "shown_at", "is_own")
 def attributed(
     conversions: DataFrame, *, touches: DataFrame, keys: Sequence[str], rules: ConversionRules
 ) -> DataFrame:
-    """The conversions with the query_id and item_id of their touch, and every reason.
+    """The conversions with the query_id and item_id of their touch (else their own), and reasons.
 
     One row per row of `conversions`, which have the reasons of `without_copies`, conversion_ts and
     the `keys` (user_id and item_id or advertiser_id). `touches` hold one row per touch: the keys,
@@ -27,12 +27,13 @@ def attributed(
     conversion at or after it; of two at the same time the one with the larger (is_first: smaller)
     query_id and item_id.
     """
+    own = {*conversions.columns}
     named = {key: f"key_{place}" for place, key in enumerate(keys)}
     of_keys = [F.col(key).alias(name) for key, name in named.items()]
     offered = touches.select(*of_keys, F.struct(*_TOUCH).alias("offered"), "happened_at")
     asking = conversions.withColumns(
         {"happened_at": F.col("conversion_ts")} | {name: F.col(key) for key, name in named.items()}
-    ).drop(*ITEM)
+    )
     found = (
         asking.unionByName(offered.withColumn("is_touch", F.lit(True)), allowMissingColumns=True)
         .withColumn("touch", _touch([*named.values()], rules))
@@ -50,7 +51,7 @@ def attributed(
     )
     return (
         found.withColumn("reason", F.coalesce("reason", reason))
-        .withColumns({name: F.col(f"touch.{name}") for name in ITEM})
+        .withColumns({n: F.coalesce(f"touch.{n}", *({n} & own)) for n in ITEM})
         .drop("offered", "touch", "is_touch", *named.values())
     )
 
