@@ -24,8 +24,8 @@ setup: $(READY) ## Install the tested versions into .venv, and fetch Delta's JAR
 demo: $(READY) ## Evaluate two models on a sample log, and show the numbers
 	@$(PY) jobs/demo.py
 
-test: $(READY) ## Run all tests
-	@$(PY) -m pytest --quiet
+test: $(READY) ## Run all tests, in two processes
+	@$(PY) -m pytest --quiet -n 2 --dist loadfile
 
 lint: $(READY) ## Check format, style and types
 	@$(PY) -m ruff format --quiet --check .

@@ -76,6 +76,7 @@ def test_every_schema_problem_is_told_at_once(
         'slices.columns=["device"]',
     )
     assert code == 3
+    assert {line[:7] for line in said.splitlines()} == {"error: "}
     for words in (
         "column 'score' is string, expected double",
         "nosuch",

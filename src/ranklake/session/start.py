@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import os
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from ranklake.engine import Engine, warn_unless_running
@@ -28,6 +29,7 @@ def session(*, app_name: str = "ranklake", engine: Engine = "jvm") -> SparkSessi
         check_supplied(spark.version)
         warn_unless_running(spark, engine)
     _convert_delta_errors()
+    _leave_errors_to_us()
     return spark
 
 
@@ -52,3 +54,11 @@ def _convert_delta_errors() -> None:
     # The client of Spark Connect needs no delta package, and may have none.
     with contextlib.suppress(ImportError):
         importlib.import_module("delta.exceptions")
+
+
+def _leave_errors_to_us() -> None:
+    """Else Spark writes each column that it does not find, with a stack trace, to stderr as well:
+    also where ranklake asks whether it is there, or says in one line what is wrong.
+    """
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
