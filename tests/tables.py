@@ -5,6 +5,7 @@ from datetime import date
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ranklake import schemas
@@ -91,3 +92,14 @@ def value(
         f"{len(found)} rows of {metric}@{k}, {model}, {wanted}, {label}, {slice}"
     )
     return found[0][column]
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether they are equal, but for the order in which their numbers were added up."""
+    if isinstance(one, Mapping):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return one == pytest.approx(other, rel=1e-12, abs=1e-12)
+    return bool(one == other)

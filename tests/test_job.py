@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from tables import same
 
 from ranklake import Lake, pipeline, write
 from ranklake.cli import main
@@ -77,16 +78,6 @@ def contents(lake: Path) -> dict[str, list[dict[str, Any]]]:
         rows = getattr(Lake(lake), name)().drop_columns(["run_id"]).to_pylist()
         tables[name] = sorted(rows, key=str)
     return tables
-
-
-def same(one: Any, other: Any) -> bool:
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, float) and isinstance(other, float):
-        return one == pytest.approx(other, rel=1e-12, abs=1e-12)
-    return bool(one == other)
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,8 @@
 """What may happen to a log without changing a number: copies, order, other clocks, bots."""
 
-import math
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tables import same
 from user_logs import DAYS, HOUR, KNOWN_BY, MINUTE, SECOND, WINDOWS, as_input, as_tables, dirty
 
 from ranklake import evaluate
@@ -65,15 +65,6 @@ def log() -> Tables:
 @pytest.fixture(scope="module")
 def usual(spark: SparkSession, log: Tables) -> Found:
     return run(spark, log)
-
-
-def same(found: Mapping[Key, Numbers], usual: Mapping[Key, Numbers]) -> bool:
-    """Whether every number is the same, but for the order in which sums were added up."""
-    return found.keys() == usual.keys() and all(
-        one == other or (one is not None and other is not None and math.isclose(one, other))
-        for key in usual
-        for one, other in zip(found[key], usual[key], strict=True)
-    )
 
 
 def test_a_row_that_comes_twice_is_only_a_copy(
