@@ -24,7 +24,8 @@ def check_needs(
 ) -> None:
     """Raises ContractError with every input or column that is needed and not there.
 
-    Where labels have to be known by some time, their inputs have to say since when they are.
+    Where labels have to be known by some time (`known_by`, or as the configuration says), their
+    inputs have to say since when they are.
     """
     columns = {name: source.rows.columns for name, source in sources.items()}
     problems = [
@@ -112,12 +113,13 @@ def _missing_times(
     config: EvalConfig, columns: Columns, known_by: datetime | None
 ) -> Iterator[str]:
     """The times without which labels cannot be told apart by their age."""
+    as_of_a_time = config.label_delay is not None or known_by is not None
     kinds = {"clicks": ({CLICK}, "click_ts")}
     kinds["conversions"] = ({CONVERSION, CONVERSION_VALUE}, "conversion_ts")
     for name, (of_input, time) in kinds.items():
         if name not in columns or not of_input & config.event_kinds:
             continue
-        if known_by is not None and "ingest_ts" not in columns[name]:
+        if as_of_a_time and "ingest_ts" not in columns[name]:
             yield f"{name}: {_lacks('ingest_ts')}; labels as of a time need it"
         if config.label_age is not None:
             for table, column in ((name, time), ("impressions", "event_ts")):
