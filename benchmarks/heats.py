@@ -49,6 +49,7 @@ class Heat:
     duels: tuple[Duel, ...]
     is_small: bool = False
     has_scores: bool = False
+    has_times: bool = False
 
 
 def heats() -> list[Heat]:
@@ -58,7 +59,7 @@ def heats() -> list[Heat]:
         for layout in ("clustered", "scattered")
         for part in (_sums(layout), _dedup(layout), _evaluate(layout))
     ]
-    return [*at_layouts, _late(), _models(), _small()]
+    return [*at_layouts, _labels(), _late(), _models(), _small()]
 
 
 def ours(engine: str, what: str = "", gives: str = "sums", **options: Any) -> Entrant:
@@ -123,6 +124,29 @@ def _evaluate(layout: str) -> Heat:
         layout,
         (duckdb(), comet, jvm),
         (Duel(comet.title, DUCKDB, _of(layout, 2.0, 2.5)), Duel(jvm.title, DUCKDB)),
+    )
+
+
+def _labels() -> Heat:
+    """A clean log, of which no row is dropped: what it costs to know that."""
+    windows = {"windows": {"click": "30m"}, "label_delay": "36h"}
+    rules = {"max_queries_per_hour": 1000, "max_clicks_per_minute": 100, "max_click_rate": 0.9}
+    limits = {"null_scores": 0.1, "duplicates": 0.1, "orphan_clicks": 0.1}
+    without, windowed, ruled = (
+        ours("comet", what, "means", task="evaluate", changes=changes)
+        for what, changes in (
+            (", times not looked at", {"windows": {"click": "any"}}),
+            (", windows and delay", windows),
+            (", and rules and limits", {**windows, "traffic": rules, "limits": limits}),
+        )
+    )
+    return Heat(
+        "labels",
+        "The whole evaluate of a log with times: windows, rules against bots, and limits",
+        "clustered",
+        (duckdb(), without, windowed, ruled),
+        (Duel(windowed.title, without.title, 1.3), Duel(ruled.title, without.title, 1.3)),
+        has_times=True,
     )
 
 

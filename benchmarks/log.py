@@ -1,7 +1,8 @@
 """The log that all contestants read: as many rows as wanted, the same for the same arguments.
 
 20 candidates a query, 26 % of the queries with a click, 0.3 clicks a query. *Clustered*: the rows
-of a query lie together in a file; *scattered*: they lie all over, and in any order.
+of a query lie together in a file; *scattered*: they lie all over, and in any order. *Timed*: with
+the times of impressions and clicks, and the users of both.
 """
 
 from collections.abc import Iterator
@@ -25,6 +26,13 @@ _IMPRESSION = f"""
     {_ITEM} as item_id, (i + 1)::integer as position,
     round((hash(q, i, 3) % 1000000) / 1e6, 4)::double as score,
     (['mobile', 'desktop', 'tablet'])[(1 + hash(q, 4) % 3)::int] as device
+"""
+_SHOWN = f"(timestamp '{DAY}' + to_seconds((hash(q, 12) % 86000)::bigint))::timestamptz"
+_TIMES = f", {_SHOWN} as event_ts"
+_CLICK_TIMES = f"""
+    , 'u' || (hash(q, 1) % {{users}}) as user_id,
+    {_SHOWN} + to_seconds((1 + hash(q, i, 13) % 600)::bigint) as click_ts,
+    {_SHOWN} + to_seconds((601 + hash(q, i, 14) % 600)::bigint) as ingest_ts
 """
 _SCORE = f"""
     '{{model}}' as model_version, 'q' || q as query_id, {_ITEM} as item_id,
@@ -53,20 +61,23 @@ class Log:
         return sum(f.stat().st_size for n in names for f in (self.home / n).rglob("*.parquet"))
 
 
-def generated(home: Path, *, rows: int, layout: str, scores: bool = False) -> Log:
+def generated(
+    home: Path, *, rows: int, layout: str, scores: bool = False, times: bool = False
+) -> Log:
     """The log of so many impressions, written unless it is there; `layout` as in the module's text.
 
     With `scores`, every model of MODELS scores the candidates of every query: `scores` holds all
-    three, `scores-of-one` the first alone. One file at a time, so that memory does not grow with
-    the log; only a scattered log is read through once a file.
+    three, `scores-of-one` the first alone. With `times` it is timed. One file at a time, so that
+    memory does not grow with the log; only a scattered log is read through once a file.
     """
     log, n_queries = Log(home), rows // PER_QUERY
     parts = [
-        ("impressions", _impressions(n_queries, layout)),
-        ("clicks", _clicks(n_queries)),
+        ("impressions", _impressions(n_queries, layout, times=times)),
+        ("clicks", _clicks(n_queries, times=times)),
         *([("scores", _scores(n_queries))] if scores else []),
     ]
     connection = duckdb.connect(config={"temp_directory": str(home / "tmp")})
+    connection.execute("set TimeZone = 'UTC'")
     for name, files in parts:
         folder = home / name
         if not (folder / _DONE).exists():
@@ -95,9 +106,10 @@ def _write(connection: duckdb.DuckDBPyConnection, day: Path, files: Iterator[tup
         connection.execute(f"copy ({query}) to {target}")
 
 
-def _impressions(n_queries: int, layout: str) -> Iterator[tuple[str, str]]:
+def _impressions(n_queries: int, layout: str, *, times: bool) -> Iterator[tuple[str, str]]:
     """A file's name and its rows in SQL."""
-    columns, n_files = _IMPRESSION.format(users=max(1, n_queries // 3)), _n_files(n_queries)
+    columns, n_files = _IMPRESSION.format(users=_users(n_queries)), _n_files(n_queries)
+    columns += _TIMES if times else ""
     for number in range(n_files):
         if layout == "clustered":
             rows = f"{_range(number, n_files, n_queries)}, range({PER_QUERY}) s(i) order by q, i"
@@ -109,7 +121,7 @@ def _impressions(n_queries: int, layout: str) -> Iterator[tuple[str, str]]:
         yield f"part-{number:05d}", f"select {columns} from {rows}"
 
 
-def _clicks(n_queries: int) -> Iterator[tuple[str, str]]:
+def _clicks(n_queries: int, *, times: bool) -> Iterator[tuple[str, str]]:
     """One click for 26 % of the queries, and a second one for some of them; in any order."""
     n_files = -(-n_queries // CLICK_FILE_QUERIES)
     for number in range(n_files):
@@ -122,6 +134,7 @@ def _clicks(n_queries: int) -> Iterator[tuple[str, str]]:
                 where hash(q, 8) % 100 < 16
         """
         columns = f"'q' || q as query_id, {_ITEM} as item_id"
+        columns += _CLICK_TIMES.format(users=_users(n_queries)) if times else ""
         yield f"part-{number:05d}", f"select {columns} from ({clicked}) order by hash(q, i, 11)"
 
 
@@ -131,6 +144,10 @@ def _scores(n_queries: int) -> Iterator[tuple[str, str]]:
         for number in range(n_files):
             rows = f"{_range(number, n_files, n_queries)}, range({PER_QUERY}) s(i) order by q, i"
             yield f"{model}-{number:05d}", f"select {columns} from {rows}"
+
+
+def _users(n_queries: int) -> int:
+    return max(1, n_queries // 3)
 
 
 def _n_files(n_queries: int) -> int:

@@ -33,7 +33,8 @@ def prepared(options: Mapping[str, Any]) -> Callable[[], Found]:
     """Options: log, engine, unique, task (sums or evaluate), lake for evaluate, scored, settings,
 
     and max_broadcast_labels, to have the plan of a day with more labels than that.
-    `scored` is "one" or "three": then these models' scores are the candidates.
+    `scored` is "one" or "three": then these models' scores are the candidates. `changes` are values
+    of the configuration.
     """
     spark = started(options["engine"], options.get("settings"))
     frames.MAX_BROADCAST_LABELS = options.get("max_broadcast_labels", frames.MAX_BROADCAST_LABELS)
@@ -67,6 +68,7 @@ def config_of(
             "slices": {"columns": ["device"]},
             "inputs": {n: {"path": str(p), "format": format} for n, p in inputs.items()},
             **({"lake": {"path": lake}} if lake else {}),
+            **options.get("changes", {}),
         }
     )
 

@@ -63,10 +63,12 @@ def main(
 
 def run_heat(heat: Heat, rows: int, n_runs: int, home: Path, peers_venv: Path) -> results.Result:
     """All entrants warm, then so many rounds; the result holds those that could not run, too."""
-    place = home / f"{heat.layout}-{rows}"
+    place = home / f"{heat.layout}{'-timed' if heat.has_times else ''}-{rows}"
     tell.print(f"{heat.name}: {rows:,} rows, {heat.layout}: {heat.title}")
-    read = log.generated(place, rows=rows, layout=heat.layout, scores=heat.has_scores)
-    if heat.name.startswith("evaluate"):
+    read = log.generated(
+        place, rows=rows, layout=heat.layout, scores=heat.has_scores, times=heat.has_times
+    )
+    if any(entrant.options.get("task") == "evaluate" for entrant in heat.entrants):
         log.with_delta(read)
     started: dict[str, Contestant] = {}
     failed: dict[str, str] = {}
@@ -88,15 +90,19 @@ def _started(entrant: Entrant, place: Path, home: Path, peers_venv: Path) -> Con
     options: dict[str, Any] = {"log": str(place), "temp": str(home / "tmp"), **entrant.options}
     engine = options.get("engine")
     if options.get("task") == "evaluate":
-        options["lake"] = str(place / f"lake-{engine}")
+        options["lake"] = str(place / f"lake-{_file_name(entrant)}")
     python = replay.installed(peers_venv) if entrant.environment == "replay" else sys.executable
-    errors = home / "errors" / f"{entrant.title.replace(' ', '-').replace(',', '')}.txt"
+    errors = home / "errors" / f"{_file_name(entrant)}.txt"
     errors.parent.mkdir(parents=True, exist_ok=True)
     # ranklake's sessions find a Java by themselves; the peers are given the same one.
     java = {} if engine else {"JAVA_HOME": str(launcher_home(supported_java()))}
     contestant = Contestant(entrant.module, options, python=python, errors=errors, environment=java)
     tell.print(f"  {entrant.title}: ready in {contestant.ready['ready']:.1f} s")
     return contestant
+
+
+def _file_name(entrant: Entrant) -> str:
+    return entrant.title.replace(" ", "-").replace(",", "")
 
 
 def _rounds(started: dict[str, Contestant], failed: dict[str, str], n_runs: int) -> Rounds:
