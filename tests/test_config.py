@@ -63,7 +63,7 @@ def test_base_toml_has_no_key_that_is_not_known(write: Write) -> None:
 
 def test_every_key_of_base_toml_has_a_comment() -> None:
     lines = (CONF / "base.toml").read_text(encoding="utf-8").splitlines()
-    examples = ("gains", "slices.values", "models")
+    examples = ("gains", "slices.values", "models", "aliases")
     section = ""
     for above, line in pairwise(lines):
         if header := re.match(r"#?\[(.+)\]", line):
@@ -114,8 +114,9 @@ def _keys_of(model: type[BaseModel], at: tuple[str, ...] = ()) -> Iterator[tuple
 def _paths(values: dict[str, Any], at: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     for key, value in values.items():
         yield (*at, key)
-        if isinstance(value, dict):
-            yield from _paths(value, (*at, key))
+        for inner in value if isinstance(value, list) else [value]:
+            if isinstance(inner, dict):
+                yield from _paths(inner, (*at, key))
 
 
 # layers

@@ -43,14 +43,16 @@ MAY_IMPORT = {
         *(*BELOW, *STEPS, "complaints", "config", "engine", "read", "run", "together", "write"),
     },
     "lake": BELOW,
+    "choose": BELOW,
+    "compare": {*BELOW, "choose", "config", "estimate", "lake"},
     "engine": {"errors"},
     "session": {"engine", "errors"},
     "simulate": {"errors"},
     "notebook": {*BELOW, "config", "engine", "pipeline", "read"},  # a door, as cli is one
     "trec": {"errors"},
     "cli": {
-        *(*BELOW, "config", "lake", "notebook", "pipeline", "read", "run"),
-        *("session", "simulate", "trec", "write"),
+        *(*BELOW, "choose", "compare", "config", "lake", "notebook", "pipeline", "read"),
+        *("run", "session", "simulate", "trec", "write"),
     },
     "docgen": {*BELOW, "config"},
     "__init__": {"lake", "notebook", "pipeline"},
@@ -59,12 +61,13 @@ MAY_IMPORT = {
 """Which rooms each room may import, besides itself (design.md 5)."""
 
 WITHOUT_SPARK = (
-    *("cli", "config", "docgen", "errors", "estimate", "lake", "metrics", "schemas", "trec"),
+    *("choose", "cli", "compare", "config", "docgen", "errors", "estimate", "lake", "metrics"),
+    *("schemas", "trec"),
 )
 """What an analyst's machine imports."""
 
 LAZY = (
-    *sorted(STEPS),
+    *sorted(STEPS - {"estimate"}),  # which is numpy
     "pipeline.assembled",
     "pipeline.frames",
     "pipeline.nested",

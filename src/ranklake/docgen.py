@@ -8,6 +8,7 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -87,7 +88,7 @@ def meanings(base_toml: str) -> dict[str, str]:
         if line.startswith("# "):
             comment.append(line.removeprefix("# "))
             continue
-        header = re.match(r"#?\[([\w.]+)\]", line)
+        header = re.match(r"#?\[{1,2}([\w.]+)\]", line)
         key = re.match(r"#?(\w+) = ", line)
         if header:
             section = header[1]
@@ -169,14 +170,16 @@ def _configuration_table(meaning: dict[str, str]) -> str:
 
 
 def _keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """Each key's full name, type and default; of the inputs only the first."""
+    """Each key's full name, type and default, of lists of tables too; of the inputs the first."""
     for name, field in model.model_fields.items():
         key = f"{prefix}{field.alias or name}"
         inner = _plain(field.annotation)
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
-            yield from _keys(inner, f"{key}.")
+        table = get_args(inner)[0] if get_origin(inner) is tuple else inner
+        if isinstance(table, type) and issubclass(table, BaseModel):
+            yield from _keys(table, f"{key}.")
         else:
-            yield key, _type_name(inner), _default(field.default)
+            default = None if field.is_required() else field.default
+            yield key, _type_name(inner), _default(default)
         if model is config.Inputs:
             return
 
@@ -193,6 +196,8 @@ def _type_name(annotation: Any) -> str:
     arguments = get_args(plain)
     if get_origin(plain) is Literal:
         return " or ".join(f'"{value}"' for value in arguments)
+    if isinstance(plain, type) and issubclass(plain, StrEnum):
+        return " or ".join(f'"{value.value}"' for value in plain)
     if get_origin(plain) is tuple:
         return f"list of {_type_name(arguments[0])}"
     if get_origin(plain) is dict:

@@ -147,7 +147,7 @@ class Lake:
         """The rows of these partitions, a table a run, at the version that the run committed."""
         asked = ("run_id", "status", "table_versions", "config")
         days, runs = {part.event_date for part in lacking}, {part.run_id for part in lacking}
-        manifest = self.runs(dates=days, columns=asked, where=_is_in("run_id", runs)).to_pylist()
+        manifest = self.runs(dates=days, columns=asked, where=is_in("run_id", runs)).to_pylist()
         for run_id in sorted(runs):
             parts = {part for part in lacking if part.run_id == run_id}
             steps = [step for step in manifest if step["run_id"] == run_id]
@@ -254,14 +254,14 @@ def _conditions(parts: set[_Part]) -> list[str]:
     """Conditions that open no file of another day, or of another model."""
     days = {part.event_date for part in parts}
     models = {part.model_version for part in parts}
-    return [_is_in("event_date", sorted(days)), _is_in("model_version", sorted(models))]
+    return [is_in("event_date", sorted(days)), is_in("model_version", sorted(models))]
 
 
 def _asked_parts(asked: Asked) -> list[str]:
     dates, models = asked.get("dates"), asked.get("models")
     days = None if dates is None else [date.fromisoformat(str(d)) for d in _several(dates)]
-    conditions = [] if days is None else [_is_in("event_date", days)]
-    return conditions + ([] if models is None else [_is_in("model_version", _several(models))])
+    conditions = [] if days is None else [is_in("event_date", days)]
+    return conditions + ([] if models is None else [is_in("model_version", _several(models))])
 
 
 def _several(values: T | Iterable[T]) -> list[T]:
@@ -269,10 +269,10 @@ def _several(values: T | Iterable[T]) -> list[T]:
     return [values] if isinstance(values, str | date) else list(values)
 
 
-def _is_in(column: str, values: Iterable[date | str]) -> str:
+def is_in(column: str, values: Iterable[date | str]) -> str:
     """The condition in SQL. Nothing is in an empty list.
 
-    >>> _is_in("model_version", ["v42", "v43"])
+    >>> is_in("model_version", ["v42", "v43"])
     "model_version IN ('v42', 'v43')"
     """
     literals = [

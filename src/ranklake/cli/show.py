@@ -5,19 +5,19 @@ import io
 import json
 from collections.abc import Sequence
 from datetime import date as Day
-from typing import Annotated, Any
+from typing import Annotated
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import typer
 from rich.console import Console
 
-from ranklake import metrics, schemas
+from ranklake import schemas
+from ranklake.choose import Choice
 from ranklake.cli import options
 from ranklake.cli.configured import configured
 from ranklake.cli.dates import dates
 from ranklake.cli.sheet import Row, in_order, sentence, sheet
-from ranklake.errors import ConfigError, NoInputError, near_miss
+from ranklake.errors import ConfigError, NoInputError
 from ranklake.lake import Lake
 
 _UNLIMITED = 10_000
@@ -63,12 +63,8 @@ def show(
     """
     stored = Lake(lake or _directory(config, settings))
     rows = _published(stored, dates(date) if date else None, model_version)
-    rows = _narrowed(rows, "slice", slices or ([] if everything else [schemas.EVERY_QUERY]))
-    rows = _narrowed(rows, "label", label)
-    rows = _of_metrics(rows, metric or ())
-    rows = _narrowed(rows, "k", k)
-    if not everything:
-        rows = rows.filter(_is_usual(with_counts=bool(metric)))
+    choice = Choice(metric or (), k or (), slices or (), label or (), everything)
+    rows = choice.of(rows)
     _print(in_order(rows.to_pylist()), output, unsaid=() if everything else ("population",))
 
 
@@ -99,70 +95,6 @@ def _published(stored: Lake, days: Sequence[Day] | None, models: Sequence[str] |
     if lacking or not rows:
         raise NoInputError(lacking or f"{stored.path}: no metrics are published yet")
     return rows
-
-
-def _of_metrics(rows: pa.Table, texts: Sequence[str]) -> pa.Table:
-    """The rows of the metrics, with all their variants, or of the measures. All for no text.
-
-    Raises ConfigError for a metric or measure that no row has.
-    """
-    is_exact = [text for text in texts if set(text) & set("(@")]
-    if not is_exact:
-        return _narrowed(rows, "metric", [_canonical(name) for name in texts])
-    found = [_of_measure(rows, text) for text in is_exact]
-    plain = [text for text in texts if text not in is_exact]
-    return pa.concat_tables([*found, *([_of_metrics(rows, plain)] if plain else [])])
-
-
-def _of_measure(rows: pa.Table, text: str) -> pa.Table:
-    try:
-        wanted = (metrics.measure if "@" in text else metrics.metric_with_options)(text)
-    except ValueError as error:
-        raise ConfigError(f"--metric {error}") from error
-    is_own = (pc.field("metric") == wanted.metric.name) & (pc.field("variant") == wanted.variant)
-    found = rows.filter(is_own & (pc.field("k") == wanted.k) if "@" in text else is_own)
-    if not found:
-        raise ConfigError(f"--metric {text}: there is none")
-    return found
-
-
-def _canonical(name: str) -> str:
-    try:
-        return metrics.metric(name).name
-    except KeyError:  # the lake also has counts, such as n_queries
-        return name
-
-
-def _narrowed(rows: pa.Table, column: str, wanted: Sequence[Any] | None) -> pa.Table:
-    """The rows with one of the wanted values; all of them when none is wanted.
-
-    Raises ConfigError for a value that no row has.
-    """
-    if not wanted:
-        return rows
-    found = sorted(pc.unique(rows[column]).to_pylist())
-    known = ", ".join(map(str, found))
-    unknown = [value for value in wanted if value not in found]
-    if unknown:
-        raise ConfigError(
-            [
-                f"--{column} {value}: there is none, known are {known}"
-                f"{near_miss(str(value), map(str, found))}"
-                for value in unknown
-            ]
-        )
-    return rows.filter(pc.field(column).isin(list(wanted)))
-
-
-def _is_usual(*, with_counts: bool) -> pc.Expression:
-    """Whether a row is of the day alone, and of the population that its metric is read over."""
-    name, population = pc.field("metric"), pc.field("population")
-    usual = pc.scalar(False)
-    for metric in metrics.METRICS:
-        usual |= (name == metric.name) & (population == metric.populations[0].value)
-    if with_counts:
-        usual |= ~name.isin([metric.name for metric in metrics.METRICS])
-    return usual & (pc.field("window_days") == 1)
 
 
 def _print(rows: Sequence[Row], output: options.Output, *, unsaid: Sequence[str]) -> None:

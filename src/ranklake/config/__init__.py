@@ -7,6 +7,8 @@ from ranklake.config.definitions import (
     redefinitions,
 )
 from ranklake.config.events import Attribution, Limits, Rejected, Traffic, Windows
+from ranklake.config.gate import Gate
+from ranklake.config.gate import Rule as GateRule
 from ranklake.config.load import BASE, config_hash, load, of_values
 from ranklake.config.maturity import is_mature, labels_as_of, matures_at
 from ranklake.config.model import EvalConfig, Slices
@@ -19,6 +21,8 @@ __all__ = [
     "PRESETS",
     "Attribution",
     "EvalConfig",
+    "Gate",
+    "GateRule",
     "Input",
     "Inputs",
     "Lake",

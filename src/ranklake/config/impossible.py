@@ -37,6 +37,7 @@ def problems_of(config: EvalConfig) -> Iterator[Problem]:
     yield from _of_labels(config)
     yield from _of_measures(config)
     yield from _of_models(config)
+    yield from _of_aliases(config)
     yield from _of_lake(config.lake)
     yield from _of_slices(config)
     yield from _of_limits(config)
@@ -123,6 +124,13 @@ def _of_models(config: EvalConfig) -> Iterator[Problem]:
             yield ("models", model), f"{alias!r} is the alias of another model too"
 
 
+def _of_aliases(config: EvalConfig) -> Iterator[Problem]:
+    for alias, model in config.aliases.items():
+        if not schemas.is_model_version(model):
+            expected = f"a published name, which matches {schemas.MODEL_VERSION}"
+            yield ("aliases", alias), f"found {model!r}, expected {expected}"
+
+
 def _of_lake(lake: Lake) -> Iterator[Problem]:
     if lake.path and lake.catalog_schema:
         yield ("lake",), "found path and catalog_schema, expected one of them"
@@ -132,7 +140,7 @@ def _of_lake(lake: Lake) -> Iterator[Problem]:
 
 def _of_slices(config: EvalConfig) -> Iterator[Problem]:
     columns = config.slices.columns
-    tables = (*schemas.INPUTS, *schemas.LAKE)
+    tables = {*schemas.INPUTS, *schemas.LAKE} - {schemas.COMPARISONS}  # it has no query
     ours = {column.name for table in tables for column in table.columns}
     values = {m.column for m in config.per_query}
     n_columns = Counter(name.lower() for name in columns)  # Spark does not tell A from a

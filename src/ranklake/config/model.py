@@ -19,6 +19,7 @@ from ranklake.config.events import (
     Windows,
     duration,
 )
+from ranklake.config.gate import Gate
 from ranklake.config.impossible import Problem, problems_of
 from ranklake.config.places import Inputs, Lake
 from ranklake.config.rules import Rules
@@ -116,6 +117,8 @@ class EvalConfig(BaseModel):
     traffic: Traffic = Traffic()
     limits: Limits = Limits()
     rejected: Rejected = Rejected()
+    gate: Gate = Gate()
+    aliases: dict[Name, str] = {}
     lake: Lake = Lake()
     slices: Slices = Slices()
     models: dict[str, str] = {}

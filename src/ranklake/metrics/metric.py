@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ranklake.metrics.options import Option, Options
 from ranklake.metrics.ranking import Ranking
@@ -75,6 +75,7 @@ class Metric:
     others (`derived_from`).
     `of_label` is the one label that has it (empty: every label).
     `of_counts` names the sum over a query's candidates that is its part where none is relevant.
+    `better` says which of two values is; neither, where none is by itself.
     `of_ranking(ranking, k, options)` is the same value, slow and obvious; None when undefined.
     """
 
@@ -95,6 +96,7 @@ class Metric:
     of_label: str = ""
     of_counts: str = ""
     upper: float = 1.0
+    better: Literal["higher", "lower", "neither"] = "higher"
     aliases: tuple[str, ...] = ()
 
     @property

@@ -235,6 +235,7 @@ JUDGED = Metric(
     needs=frozenset({Need.JUDGED}),
     column=lambda a, k: a.ratio(a.judged_at(k), a.shown_at(k)),
     of_ranking=references.judged,
+    better="neither",
 )
 TIED = Metric(
     name="tied",
@@ -249,4 +250,5 @@ TIED = Metric(
     of_ranking=lambda q, k, o: float(
         references.hits(q, k, {"tie_break": "best"}) > references.hits(q, k, {"tie_break": "worst"})
     ),
+    better="neither",
 )

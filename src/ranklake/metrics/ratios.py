@@ -79,6 +79,7 @@ CALIBRATION = Metric(
     of_counts="score_sum",
     column=lambda a, k: a.sum_of_scores(),
     of_ranking=lambda q, k, o: sum(p for p, _ in q.probabilities()),
+    better="neither",
 )
 LOG_LOSS = Metric(
     name="log_loss",
@@ -96,4 +97,5 @@ LOG_LOSS = Metric(
     of_counts="miss_loss",
     column=lambda a, k: a.sum_of_losses(),
     of_ranking=lambda q, k, o: sum(log_loss(p, happened) for p, happened in q.probabilities()),
+    better="lower",
 )

@@ -1,6 +1,7 @@
 """Every table: its columns, types, nullability and meaning. The inputs' contracts, and the lake."""
 
 from ranklake.schemas.arrow import arrow_rows, arrow_schema
+from ranklake.schemas.comparisons import COMPARISONS
 from ranklake.schemas.inputs import (
     CLICKS,
     CONVERSIONS,
@@ -23,7 +24,6 @@ from ranklake.schemas.keys import (
     is_model_version,
 )
 from ranklake.schemas.lake import (
-    COMPARISONS,
     EVERY_QUERY,
     LAKE,
     METRIC_SUMS,

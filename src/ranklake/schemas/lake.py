@@ -6,9 +6,9 @@ Reader version 1 without table features, so that delta-rs, DuckDB and Polars rea
 
 from collections.abc import Mapping
 
+from ranklake.schemas.comparisons import COMPARISONS
+from ranklake.schemas.series import LABEL, PARTITION, PARTITIONS, SERIES
 from ranklake.schemas.table import Check, Column, Table
-
-PARTITIONS = ("event_date", "model_version")
 
 EVERY_QUERY = "all"
 """The slice without a condition, and its value."""
@@ -19,36 +19,6 @@ NO_VALUE = "__null__"
 SliceLists = Mapping[str, tuple[str, ...] | None]
 """The fixed values of each slice column; None: every value has numbers of its own."""
 
-_PARTITION = (
-    Column("event_date", "DATE", "the day of the queries, in the configured zone", required=True),
-    Column("model_version", "STRING", "the model that ranked", required=True),
-    Column("run_id", "STRING", "the attempt that wrote the row; see runs", required=True),
-)
-_LABEL = Column("label", "STRING", "what counts as relevant, such as click", required=True)
-
-# What names one number of one model: the key of metric_sums and metrics.
-_SERIES = (
-    Column("slice", "STRING", "slice columns joined by a comma; all: no slice", required=True),
-    Column(
-        "slice_value", "STRING", "their values joined by a comma; all: every query", required=True
-    ),
-    _LABEL,
-    Column(
-        "population",
-        "STRING",
-        "queries in the denominator: all, or with_relevant (at least one relevant item; of auc:"
-        " those with a value)",
-        required=True,
-    ),
-    Column("metric", "STRING", "the metric's canonical name", required=True),
-    Column(
-        "variant",
-        "STRING",
-        "the options that differ from the defaults; empty as a rule",
-        required=True,
-    ),
-    Column("k", "INT", "the cut-off; 0: none; -1: the query's own n_slots", required=True),
-)
 _NUM = "numerator: sum over the queries"
 _DEN = "denominator: sum over the queries"
 
@@ -56,9 +26,9 @@ QUERY_METRICS = Table(
     name="query_metrics",
     one_row="one query of one model, for one label",
     columns=(
-        *_PARTITION,
+        *PARTITION,
         Column("query_id", "STRING", "one search or ad request", required=True),
-        _LABEL,
+        LABEL,
         Column(
             "bucket",
             "INT",
@@ -109,8 +79,8 @@ METRIC_SUMS = Table(
     name="metric_sums",
     one_row="one series of one day and model: both sums of the metric, bucket by bucket",
     columns=(
-        *_PARTITION,
-        *_SERIES,
+        *PARTITION,
+        *SERIES,
         Column(
             "num",
             "ARRAY<DOUBLE>",
@@ -139,8 +109,8 @@ METRICS = Table(
     name="metrics",
     one_row="one series of one day (or window of days) and model: what people read",
     columns=(
-        *_PARTITION,
-        *_SERIES,
+        *PARTITION,
+        *SERIES,
         Column(
             "window_days",
             "INT",
@@ -186,42 +156,11 @@ METRICS = Table(
     ),
 )
 
-COMPARISONS = Table(
-    name="comparisons",
-    one_row="one series of a candidate (model_version) against one baseline, for one rule",
-    columns=(
-        *_PARTITION,
-        Column("baseline_version", "STRING", "the model compared with", required=True),
-        Column("rule", "STRING", "the gate's name; empty: no gate", required=True),
-        *_SERIES,
-        Column("date_from", "DATE", "first day of the window", required=True),
-        Column("date_to", "DATE", "last day of the window", required=True),
-        Column("value", "DOUBLE", "the candidate's value"),
-        Column("baseline_value", "DOUBLE", "the baseline's value"),
-        Column("delta", "DOUBLE", "value - baseline_value"),
-        Column("std_err", "DOUBLE", "paired delete-a-bucket jackknife of delta"),
-        Column("ci_low", "DOUBLE", "lower end of delta's interval"),
-        Column("ci_high", "DOUBLE", "upper end of delta's interval"),
-        Column("p_value", "DOUBLE", "two-sided, no difference"),
-        Column("p_holm", "DOUBLE", "adjusted over the comparison's family (Holm)"),
-        Column("p_bh", "DOUBLE", "adjusted over the comparison's family (Benjamini-Hochberg)"),
-        Column("mde", "DOUBLE", "difference found in 80 % of the cases: 2.8 standard errors"),
-        Column("max_drop", "DOUBLE", "the drop that the gate allows"),
-        Column("role", "STRING", "primary, guardrail or info"),
-        Column("pairing", "STRING", "same_queries, partial or disjoint"),
-        Column("n_queries", "BIGINT", "the candidate's queries"),
-        Column("judged_at_k", "DOUBLE", "judged share of the candidate's top k"),
-        Column("baseline_judged_at_k", "DOUBLE", "judged share of the baseline's top k"),
-        Column("verdict", "STRING", "PASS, FAIL or INCONCLUSIVE; null: no gate"),
-    ),
-    partitioned_by=PARTITIONS,
-)
-
 QUALITY = Table(
     name="quality",
     one_row="one check of one run",
     columns=(
-        *_PARTITION,
+        *PARTITION,
         Column("name", "STRING", "the check: input.finding", required=True),
         Column("value", "DOUBLE", "what was found: a count, or a share of n_rows", required=True),
         Column("n_rows", "BIGINT", "rows the check looked at", required=True),
@@ -235,7 +174,7 @@ REJECTED = Table(
     name="rejected",
     one_row="one row of an input that does not count: a sample, where it is asked for",
     columns=(
-        *_PARTITION,
+        *PARTITION,
         Column("input", "STRING", "the input's name", required=True),
         Column("reason", "STRING", "why it does not count, as quality names it", required=True),
         Column("query_id", "STRING", "its query, or the SHA-256 of it; null: it has none"),

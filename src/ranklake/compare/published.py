@@ -1,0 +1,257 @@
+"""Sides of a comparison from published tables: the days that both have, added up."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from typing import NamedTuple, Protocol, Unpack
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ranklake import metrics
+from ranklake.choose import Choice
+from ranklake.compare.sides import Series, Side
+from ranklake.config import GateRule
+from ranklake.errors import ConfigError, NoInputError
+from ranklake.estimate import KEYS, added
+from ranklake.lake import Asked, is_in
+from ranklake.metrics import Measure
+
+_ROWS_AT_ONCE = 6_000
+"""Rows of metric_sums that are read together: 400 buckets of two doubles are 6.4 kB a row."""
+_UNSHOWN = "queries.unlabelled"
+"""The check that a model has whose candidates were scored, not shown."""
+
+
+class Tables(Protocol):
+    """Published tables, as `Lake` has them."""
+
+    def metrics(self, **asked: Unpack[Asked]) -> pa.Table: ...
+
+    def metric_sums(self, **asked: Unpack[Asked]) -> pa.Table: ...
+
+    def quality(self, **asked: Unpack[Asked]) -> pa.Table: ...
+
+    def latest_dates(
+        self, n: int = 1, *, models: str | Iterable[str] | None = None
+    ) -> list[date]: ...
+
+
+class Span(NamedTuple):
+    """Days from first to last; None: there is no bound."""
+
+    first: date | None = None
+    last: date | None = None
+
+    def __contains__(self, day: object) -> bool:
+        if not isinstance(day, date):
+            return False
+        return (self.first or day) <= day <= (self.last or day)
+
+    def __str__(self) -> str:
+        return f"{self.first or 'the first day'} to {self.last or 'today'}"
+
+
+class Sides(NamedTuple):
+    """Both models over the days that both have; `left_out` are days of one alone."""
+
+    candidate: Side
+    baseline: Side
+    wanted: Sequence[Series]
+    derived: Sequence[Measure]
+    left_out: Sequence[date]
+
+
+def sides(
+    tables: Tables,
+    candidate: str,
+    baseline: str,
+    *,
+    span: Span | None = None,
+    choice: Choice | None = None,
+    rules: Sequence[GateRule] = (),
+) -> Sides:
+    """What was published of two models: of the days of `span`, or the newest that both have.
+
+    `choice` are the series that are wanted, and `rules` need theirs (choice None: nothing else).
+    Raises NoInputError where they have no day in common; ConfigError where what is needed was
+    defined differently, on two days or for the two models, or has labels of different ages.
+    """
+    models = (candidate, baseline)
+    days, left_out = _days(tables, models, span)
+    rows = tables.metrics(dates=days, models=models, columns=_COLUMNS, where="window_days = 1")
+    wanted = _none(rows) if choice is None else choice.of(rows)
+    needed = pa.concat_tables([wanted, *[rows.filter(_of_rule(rule)) for rule in rules]])
+    problems = [*_redefined(needed), *_of_other_age(rows, models)]
+    if problems:
+        raise ConfigError(problems)
+    sums = _sums(tables, days, models, needed)
+    unshown = _unshown(tables, days, models)
+    one, other = (_side(m, days, sums, rows, shows_all=m not in unshown) for m in models)
+    return Sides(one, other, _series(wanted), _derived(needed), left_out)
+
+
+_COLUMNS = (
+    *("event_date", "model_version", "run_id", *Series._fields),
+    *("definition_hash", "label_as_of", "is_mature"),
+)
+
+
+def _days(
+    tables: Tables, models: Sequence[str], span: Span | None
+) -> tuple[list[date], list[date]]:
+    """The days that all models have, and those that only some have, both ascending."""
+    of_model = {name: {*tables.latest_dates(_ALL, models=name)} for name in models}
+    common = set.intersection(*of_model.values())
+    if span is None:
+        return _some([max(common)] if common else [], of_model, span), []
+    days = sorted(day for day in common if day in span)
+    some = sorted(day for day in set.union(*of_model.values()) if day in span and day not in days)
+    return _some(days, of_model, span), some
+
+
+_ALL = 1_000_000
+
+
+def _some(days: list[date], of_model: Mapping[str, set[date]], span: Span | None) -> list[date]:
+    """The days, if there are any."""
+    if days:
+        return days
+    has = [
+        f"{name} has {f'{min(found)} to {max(found)}' if found else 'none'}"
+        for name, found in of_model.items()
+    ]
+    when = f" from {span}" if span else ""
+    raise NoInputError(f"no day{when} has metrics of {' and '.join(of_model)}: {', '.join(has)}")
+
+
+def _none(rows: pa.Table) -> pa.Table:
+    return rows.slice(0, 0)
+
+
+def _of_rule(rule: GateRule) -> pc.Expression:
+    """Whether a row of metrics is of the rule's measure."""
+    measure = rule.measured
+    population = rule.population or measure.metric.populations[0]
+    is_own = (pc.field("slice") == rule.slice) & (pc.field("population") == population.value)
+    is_own &= (pc.field("metric") == measure.metric.name) & (pc.field("k") == measure.k)
+    return is_own & (pc.field("variant") == measure.variant)
+
+
+def _redefined(rows: pa.Table) -> Iterator[str]:
+    """A sentence for each series that means two things, on two days or for two models."""
+    keys = [*Series._fields, "definition_hash"]
+    found = rows.group_by(keys).aggregate([("event_date", "min"), ("model_version", "min")])
+    by_series: dict[Series, list[str]] = {}
+    for row in found.sort_by([("event_date_min", "ascending")]).to_pylist():
+        series = Series(*[row[name] for name in Series._fields])
+        words = f"{row['definition_hash']} ({row['model_version_min']}, {row['event_date_min']})"
+        by_series.setdefault(series, []).append(words)
+    for series, meanings in by_series.items():
+        if len(meanings) > 1:
+            yield (
+                f"{series}: found definitions {' and '.join(meanings)}, expected one: what means"
+                " different things is neither added nor compared; runs.definitions says what"
+            )
+
+
+def _of_other_age(rows: pa.Table, models: Sequence[str]) -> Iterator[str]:
+    """A sentence for each day on which one model's labels were known later than the other's."""
+    keys = ["event_date", "model_version", "label_as_of"]
+    by_day: dict[date, dict[str, datetime | None]] = {}
+    for row in rows.group_by(keys).aggregate([]).sort_by("event_date").to_pylist():
+        by_day.setdefault(row["event_date"], {})[row["model_version"]] = row["label_as_of"]
+    for day, known in by_day.items():
+        if len({*known.values()}) > 1:
+            said = " and ".join(f"{known[name] or 'of any time'} ({name})" for name in models)
+            yield f"{day}: found labels known by {said}, expected the same for both models"
+
+
+def _sums(
+    tables: Tables, days: Sequence[date], models: Sequence[str], needed: pa.Table
+) -> pa.Table:
+    """Both models' rows of metric_sums that are needed, added over the days."""
+    condition, n_rows = _condition(needed), len(needed) * _ROWS_BESIDE // len(days) + 1
+    n_at_once = max(1, _ROWS_AT_ONCE // n_rows)
+    columns = (*KEYS, "event_date", "num", "den", "fingerprint", "definition_hash")
+    return added(
+        part
+        for begin in range(0, len(days), n_at_once)
+        for part in _by_day(
+            tables.metric_sums(
+                dates=days[begin : begin + n_at_once],
+                models=models,
+                columns=columns,
+                where=condition,
+            )
+        )
+    )
+
+
+def _by_day(rows: pa.Table) -> Iterator[pa.Table]:
+    for day in pc.unique(rows["event_date"]).to_pylist():
+        yield rows.filter(pc.field("event_date") == day)
+
+
+def _condition(needed: pa.Table) -> str:
+    """The rows of metric_sums that the series need: their own, and those that count queries."""
+    measures = [_measure(series) for series in _series(needed)]
+    parts = {part.metric.name for measure in measures for part in measure.parts}
+    own = {*pc.unique(needed["metric"]).to_pylist()}
+    ks = {0, *pc.unique(needed["k"]).to_pylist()}
+    populations = {*pc.unique(needed["population"]).to_pylist()}
+    return " AND ".join(
+        [
+            *[
+                is_in(name, pc.unique(needed[name]).to_pylist())
+                for name in ("slice", "slice_value", "label")
+            ],
+            f"k IN ({', '.join(map(str, sorted(ks)))})",
+            f"({is_in('metric', sorted(_COUNTING))} OR {is_in('metric', sorted(own | parts))}"
+            f" AND {is_in('population', sorted(populations))})",
+        ]
+    )
+
+
+_COUNTING = {"hit_rate", "judged", "n_queries"}
+"""Metrics that say how many queries stand behind another one, and how many of its items."""
+_ROWS_BESIDE = 2
+"""Rows of metric_sums, at most, for one of the series that are needed."""
+
+
+def _side(
+    model: str, days: Sequence[date], sums: pa.Table, rows: pa.Table, *, shows_all: bool
+) -> Side:
+    own = rows.filter(pc.field("model_version") == model)
+    last = own.filter(pc.field("event_date") == days[-1]).slice(0, 1).to_pylist()[0]
+    mature = {*pc.unique(own["is_mature"]).to_pylist()}
+    return Side(
+        model=model,
+        days=days,
+        sums=sums.filter(pc.field("model_version") == model),
+        run_id=last["run_id"],
+        label_as_of=last["label_as_of"],
+        is_mature=False if False in mature else (None if None in mature else True),
+        shows_all=shows_all,
+    )
+
+
+def _unshown(tables: Tables, days: Sequence[date], models: Sequence[str]) -> set[str]:
+    """The models whose candidates were not all shown."""
+    condition = is_in("name", [_UNSHOWN])
+    columns = ("model_version",)
+    found = tables.quality(dates=days, models=models, columns=columns, where=condition)
+    return {*found["model_version"].to_pylist()}
+
+
+def _derived(rows: pa.Table) -> list[Measure]:
+    measures = [_measure(series) for series in _series(rows)]
+    return [*dict.fromkeys(measure for measure in measures if measure.is_derived)]
+
+
+def _series(rows: pa.Table) -> list[Series]:
+    distinct = rows.group_by([*Series._fields]).aggregate([])
+    return [Series(**key) for key in distinct.to_pylist()]
+
+
+def _measure(series: Series) -> Measure:
+    return metrics.of_series(series.metric, series.variant, series.k)

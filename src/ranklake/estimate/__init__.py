@@ -1,0 +1,38 @@
+"""metric_sums → value, standard error, interval: the delete-a-bucket jackknife. numpy, no Spark.
+
+Buckets are made of users, so that the queries and days of one user stay together; the interval is
+Student's t with G - 1 degrees of freedom over the G buckets that hold any query (Cameron, Gelbach,
+Miller 2011, on clusters; Efron and Tibshirani, An Introduction to the Bootstrap, 1993, ch. 11).
+"""
+
+from ranklake.estimate.jackknife import (
+    Array,
+    Estimates,
+    is_rounding,
+    jackknife,
+    ratios,
+    spread,
+    student_t,
+)
+from ranklake.estimate.metrics import estimated, with_maturity
+from ranklake.estimate.series import MIN_CLUSTERS, MIN_NONZERO, SeriesSums, matrix, series_of
+from ranklake.estimate.windows import KEYS, added
+
+__all__ = [
+    "KEYS",
+    "MIN_CLUSTERS",
+    "MIN_NONZERO",
+    "Array",
+    "Estimates",
+    "SeriesSums",
+    "added",
+    "estimated",
+    "is_rounding",
+    "jackknife",
+    "matrix",
+    "ratios",
+    "series_of",
+    "spread",
+    "student_t",
+    "with_maturity",
+]
