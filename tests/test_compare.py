@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from ranklake.compare import (
+from ranklake.comparison import (
     Comparison,
     Question,
     Series,

@@ -44,24 +44,24 @@ MAY_IMPORT = {
     },
     "lake": BELOW,
     "choose": BELOW,
-    "compare": {*BELOW, "choose", "config", "estimate", "lake"},
+    "comparison": {*BELOW, "choose", "config", "estimate", "lake"},
     "engine": {"errors"},
     "session": {"engine", "errors"},
     "simulate": {"errors"},
     "notebook": {*BELOW, "config", "engine", "pipeline", "read"},  # a door, as cli is one
     "trec": {"errors"},
     "cli": {
-        *(*BELOW, "choose", "compare", "config", "lake", "notebook", "pipeline", "read"),
+        *(*BELOW, "choose", "comparison", "config", "lake", "notebook", "pipeline", "read"),
         *("run", "session", "simulate", "trec", "write"),
     },
     "docgen": {*BELOW, "config"},
-    "__init__": {"lake", "notebook", "pipeline"},
+    "__init__": {"comparison", "lake", "notebook", "pipeline"},
     "__main__": {"cli"},
 }
 """Which rooms each room may import, besides itself (design.md 5)."""
 
 WITHOUT_SPARK = (
-    *("choose", "cli", "compare", "config", "docgen", "errors", "estimate", "lake", "metrics"),
+    *("choose", "cli", "comparison", "config", "docgen", "errors", "estimate", "lake", "metrics"),
     *("schemas", "trec"),
 )
 """What an analyst's machine imports."""

@@ -2,24 +2,29 @@
 
     from ranklake import evaluate     # two Spark DataFrames in, numbers with intervals out
     from ranklake import Lake         # the published tables, without Spark
+    from ranklake import compare, gate  # two models of a lake, without Spark
 
-Stability: evaluate, Evaluation and Lake keep their meaning within a major version.
+Stability: Comparison, Evaluation, Lake, compare, evaluate and gate keep their meaning within a major version.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ranklake.comparison import Comparison, compare, gate
     from ranklake.lake import Lake
     from ranklake.notebook import evaluate
     from ranklake.pipeline import Evaluation
 
-__all__ = ["Evaluation", "Lake", "evaluate"]
+__all__ = ["Comparison", "Evaluation", "Lake", "compare", "evaluate", "gate"]
 
 _HOMES = {
+    "Comparison": "ranklake.comparison",
     "Evaluation": "ranklake.pipeline",
     "Lake": "ranklake.lake",
+    "compare": "ranklake.comparison",
     "evaluate": "ranklake.notebook",
+    "gate": "ranklake.comparison",
 }
 
 

@@ -1,5 +1,6 @@
 """The configuration that a command's options name."""
 
+from ranklake import schemas
 from ranklake.cli import options
 from ranklake.config import EvalConfig, load
 from ranklake.errors import ConfigError
@@ -13,3 +14,18 @@ def configured(
     if needs_lake and not loaded.lake.is_given:
         raise ConfigError("lake: give lake.path (a directory) or lake.catalog_schema")
     return loaded
+
+
+def directory(loaded: EvalConfig, command: str) -> str:
+    """The lake's directory. Raises ConfigError where it lies in a catalog, or there is none."""
+    place = loaded.lake
+    if place.catalog_schema:
+        name = place.sql_name(schemas.METRICS.name)
+        raise ConfigError(
+            f"lake.catalog_schema: {command} reads a directory, not a catalog; on Spark say:"
+            f" SELECT * FROM {name} WHERE slice = 'all'"
+            f" AND event_date = (SELECT max(event_date) FROM {name})"
+        )
+    if not place.path:
+        raise ConfigError("lake: give --lake, or lake.path in the configuration")
+    return place.path

@@ -37,6 +37,27 @@ def bounds(first: str | None, last: str | None) -> tuple[date | None, date | Non
     return begin, end
 
 
+def from_to(text: str | None) -> tuple[date, date] | None:
+    """The first and the last day of "A..B", or of "A" alone; None for no text."""
+    if text is None:
+        return None
+    first, _, last = text.partition("..")
+    begin, end = (
+        _day("--dates", day, "YYYY-MM-DD or YYYY-MM-DD..YYYY-MM-DD")
+        for day in (first, last or first)
+    )
+    if begin > end:
+        raise ConfigError(f"--dates {text}: the first day is after the last")
+    return begin, end
+
+
+def _day(option: str, text: str, expected: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError(f"{option} {text}: {error}; expected {expected}") from error
+
+
 def instant(option: str, text: str | None) -> datetime | None:
     """The instant, in UTC. Raises ConfigError for a text that is none, or does not say its zone."""
     if text is None:

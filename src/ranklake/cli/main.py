@@ -9,7 +9,19 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ranklake.cli import backfill, check, evaluate, explain, generate, init, remeasure, show, trec
+from ranklake.cli import (
+    backfill,
+    check,
+    compare,
+    evaluate,
+    explain,
+    gate,
+    generate,
+    init,
+    remeasure,
+    show,
+    trec,
+)
 from ranklake.errors import ConfigError, RanklakeError, RanklakeWarning
 
 app = typer.Typer(
@@ -25,6 +37,8 @@ app.command("generate")(generate.generate)
 app.command("evaluate")(evaluate.evaluate)
 app.command("backfill")(backfill.backfill)
 app.command("show")(show.show)
+app.command("compare")(compare.compare)
+app.command("gate")(gate.gate)
 app.command("explain")(explain.explain)
 app.command("remeasure")(remeasure.remeasure)
 app.command("trec")(trec.trec)

@@ -51,3 +51,30 @@ class Output(StrEnum):
 OutputFormat = Annotated[
     Output, typer.Option("--output", "-o", help="How to print it; json and csv have every column.")
 ]
+Baseline = Annotated[
+    str,
+    typer.Option(
+        "--baseline", "-b", help="The model compared with, or an alias such as production."
+    ),
+]
+Dates = Annotated[
+    str | None,
+    typer.Option(
+        "--dates",
+        help="A day, or the first and the last: 2026-01-01..2026-01-28. Default: the newest of both.",
+    ),
+]
+Metric = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric", help="A metric with its variants, or a measure; repeat it. Default: all."
+    ),
+]
+K = Annotated[list[int] | None, typer.Option("--k", help="A cut-off; repeat it. Default: all.")]
+SliceNames = Annotated[
+    list[str] | None,
+    typer.Option("--slice", help="A slice, such as device; repeat it. Default: all queries."),
+]
+Label = Annotated[
+    list[str] | None, typer.Option("--label", help="A label; repeat it. Default: all.")
+]

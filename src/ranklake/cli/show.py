@@ -1,8 +1,5 @@
 """`ranklake show`: the published numbers, for people or for programs. Starts no JVM."""
 
-import csv
-import io
-import json
 from collections.abc import Sequence
 from datetime import date as Day
 from typing import Annotated
@@ -11,13 +8,13 @@ import pyarrow as pa
 import typer
 from rich.console import Console
 
-from ranklake import schemas
 from ranklake.choose import Choice
 from ranklake.cli import options
-from ranklake.cli.configured import configured
+from ranklake.cli.configured import configured, directory
 from ranklake.cli.dates import dates
+from ranklake.cli.printing import as_csv, as_json
 from ranklake.cli.sheet import Row, in_order, sentence, sheet
-from ranklake.errors import ConfigError, NoInputError
+from ranklake.errors import NoInputError
 from ranklake.lake import Lake
 
 _UNLIMITED = 10_000
@@ -36,22 +33,10 @@ def show(
         list[str] | None,
         typer.Option("--model-version", help="A model; repeat it. Default: all of the day."),
     ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metric", help="A metric with its variants, or a measure; repeat it. Default: all."
-        ),
-    ] = None,
-    k: Annotated[
-        list[int] | None, typer.Option("--k", help="A cut-off; repeat it. Default: all.")
-    ] = None,
-    slices: Annotated[
-        list[str] | None,
-        typer.Option("--slice", help="A slice, such as device; repeat it. Default: all queries."),
-    ] = None,
-    label: Annotated[
-        list[str] | None, typer.Option("--label", help="A label; repeat it. Default: all.")
-    ] = None,
+    metric: options.Metric = None,
+    k: options.K = None,
+    slices: options.SliceNames = None,
+    label: options.Label = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Also all slices, populations, windows, and the counts.")
     ] = False,
@@ -61,25 +46,11 @@ def show(
 
     [dim]ranklake show --lake lake --metric recall --k 10 --slice device[/dim]
     """
-    stored = Lake(lake or _directory(config, settings))
+    stored = Lake(lake or directory(configured(config, settings), "show"))
     rows = _published(stored, dates(date) if date else None, model_version)
     choice = Choice(metric or (), k or (), slices or (), label or (), everything)
     rows = choice.of(rows)
     _print(in_order(rows.to_pylist()), output, unsaid=() if everything else ("population",))
-
-
-def _directory(config: options.Config, settings: options.Set) -> str:
-    place = configured(config, settings).lake
-    if place.catalog_schema:
-        name = place.sql_name(schemas.METRICS.name)
-        raise ConfigError(
-            f"lake.catalog_schema: show reads a directory, not a catalog; on Spark say:"
-            f" SELECT * FROM {name} WHERE slice = 'all'"
-            f" AND event_date = (SELECT max(event_date) FROM {name})"
-        )
-    if not place.path:
-        raise ConfigError("lake: give --lake, or lake.path in the configuration")
-    return place.path
 
 
 def _published(stored: Lake, days: Sequence[Day] | None, models: Sequence[str] | None) -> pa.Table:
@@ -99,9 +70,9 @@ def _published(stored: Lake, days: Sequence[Day] | None, models: Sequence[str] |
 
 def _print(rows: Sequence[Row], output: options.Output, *, unsaid: Sequence[str]) -> None:
     if output is options.Output.JSON:
-        typer.echo(json.dumps([_plain(row) for row in rows], indent=2, ensure_ascii=False))
+        typer.echo(as_json(rows))
     elif output is options.Output.CSV:
-        typer.echo(_csv(rows), nl=False)
+        typer.echo(as_csv(rows), nl=False)
     elif output is options.Output.MARKDOWN:
         typer.echo(f"{sheet(rows, unsaid=unsaid).for_markdown()}\n\n{sentence(rows[0])}")
     else:
@@ -118,18 +89,3 @@ def _print_tables(rows: Sequence[Row], *, unsaid: Sequence[str]) -> None:
         of_models = [[row for row in rows if row["model_version"] == model] for model in models]
         tables = [sheet(of_model, unsaid=unsaid).for_terminal() for of_model in of_models]
     console.print(*tables, sentence(rows[0]), sep="\n", markup=False)
-
-
-def _plain(row: Row) -> Row:
-    """The row with days and instants in ISO form."""
-    return {
-        name: value.isoformat() if isinstance(value, Day) else value for name, value in row.items()
-    }
-
-
-def _csv(rows: Sequence[Row]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(map(_plain, rows))
-    return text.getvalue()

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from ranklake import metrics
 from ranklake.choose import Choice
-from ranklake.compare.sides import Series, Side
+from ranklake.comparison.sides import Series, Side
 from ranklake.config import GateRule
 from ranklake.errors import ConfigError, NoInputError
 from ranklake.estimate import KEYS, added

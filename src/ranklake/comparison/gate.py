@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranklake.compare.differences import Differences
-from ranklake.compare.sides import Pair, Series, Side
-from ranklake.compare.verdicts import Verdict, at_least, worst
+from ranklake.comparison.differences import Differences
+from ranklake.comparison.sides import Pair, Series, Side
+from ranklake.comparison.verdicts import Verdict, at_least, worst
 from ranklake.config import Gate, GateRule
 from ranklake.errors import ConfigError, near_miss
 from ranklake.estimate import Estimates, student_t

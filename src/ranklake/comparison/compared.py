@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -9,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from ranklake import schemas
-from ranklake.compare.differences import Differences, differences, sign_flips
-from ranklake.compare.families import benjamini_hochberg, holm
-from ranklake.compare.gate import Finding, Judge, tests_of
-from ranklake.compare.pairing import Pairing
-from ranklake.compare.sides import Pair, Series, Side, paired, pairing_of
-from ranklake.compare.verdicts import Verdict, worst
+from ranklake.comparison.differences import Differences, differences, sign_flips
+from ranklake.comparison.families import benjamini_hochberg, holm
+from ranklake.comparison.gate import Finding, Judge, tests_of
+from ranklake.comparison.pairing import Pairing
+from ranklake.comparison.sides import Pair, Series, Side, paired, pairing_of
+from ranklake.comparison.verdicts import Verdict, worst
 from ranklake.config import Gate, GateRule
 from ranklake.estimate import Array
 from ranklake.metrics import Measure
@@ -61,9 +62,17 @@ class Comparison:
 
 
 def compared(
-    candidate: Side, baseline: Side, question: Question, *, alias: str | None = None
+    candidate: Side,
+    baseline: Side,
+    question: Question,
+    *,
+    alias: str | None = None,
+    left_out: Sequence[date] = (),
 ) -> Comparison:
-    """The comparison; `alias` is the name that the baseline was asked for by.
+    """The comparison.
+
+    alias     the name that the baseline was asked for by
+    left_out  days that only one of the models has
 
     Raises ConfigError where the sides cannot be compared, with every reason.
     """
@@ -84,7 +93,7 @@ def compared(
         baseline.model,
         pa.Table.from_pylist(rows, schema=_SCHEMA),
         worst(binding) if tests else None,
-        tuple(_notes(candidate, baseline, question, pair)),
+        (*_left_out(left_out), *_notes(candidate, baseline, question, pair)),
     )
 
 
@@ -238,14 +247,25 @@ def _of_rule(line: _Line) -> Row:
     }
 
 
+def _left_out(days: Sequence[date]) -> Iterator[str]:
+    if days:
+        listed = ", ".join(map(str, days[:_LISTED]))
+        more = f" and {len(days) - _LISTED} more" if len(days) > _LISTED else ""
+        yield f"left out, since only one model has them: {listed}{more}"
+
+
+_LISTED = 5
+
+
 def _notes(candidate: Side, baseline: Side, question: Question, pair: Pair) -> Iterator[str]:
     for side in (candidate, baseline):
         if side.is_mature is False:
             yield f"{side.model}: labels are not complete yet"
     lacking = [series for series in question.wanted if pair.place_of(series) is None]
     if lacking:
-        values = dict.fromkeys(f"{series.slice} {series.slice_value}" for series in lacking)
-        yield f"left out, since only one model has them: {', '.join(values)}"
+        values = [*dict.fromkeys(f"{series.slice} {series.slice_value}" for series in lacking)]
+        more = f" and {len(values) - _LISTED} more" if len(values) > _LISTED else ""
+        yield f"left out, since only one model has them: {', '.join(values[:_LISTED])}{more}"
 
 
 def _both(one: bool | None, other: bool | None) -> bool | None:

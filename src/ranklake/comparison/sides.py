@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ranklake import metrics, schemas
-from ranklake.compare.pairing import Pairing, pairing
+from ranklake.comparison.pairing import Pairing, pairing
 from ranklake.errors import ConfigError
 from ranklake.estimate import SeriesSums, matrix, series_of
 from ranklake.metrics import Measure, Population

@@ -1,0 +1,64 @@
+"""`ranklake compare`: how much better one model is than another. Starts no JVM."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from ranklake import comparison
+from ranklake.cli import options
+from ranklake.cli.configured import configured, directory
+from ranklake.cli.dates import from_to
+from ranklake.cli.differences import of_series
+from ranklake.cli.printing import as_csv, as_json
+from ranklake.cli.sheet import Sheet
+from ranklake.comparison import Comparison
+from ranklake.errors import NoInputError
+from ranklake.lake import Lake
+
+
+def compare(
+    candidate: Annotated[str, typer.Argument(help="The model that is new.")],
+    baseline: options.Baseline,
+    lake: options.LakePath = None,
+    config: options.Config = None,
+    settings: options.Set = None,
+    dates: options.Dates = None,
+    metric: options.Metric = None,
+    k: options.K = None,
+    slices: options.SliceNames = None,
+    label: options.Label = None,
+    output: options.OutputFormat = options.Output.TABLE,
+) -> None:
+    """Compare two models by their published sums: differences with paired intervals.
+
+    [dim]ranklake compare v43 --baseline v42 --lake lake --metric recall@10 --slice device[/dim]
+    """
+    loaded = configured(config, settings)
+    found = comparison.compare(
+        Lake(lake or directory(loaded, "compare")),
+        candidate,
+        baseline,
+        dates=from_to(dates),
+        metrics=metric or (),
+        ks=k or (),
+        slices=slices or (),
+        labels=label or (),
+        confidence=loaded.confidence,
+        aliases=loaded.aliases,
+    )
+    if not len(found.rows):
+        raise NoInputError(f"nothing to compare: {'; '.join(found.notes)}")
+    print_comparison(found, of_series(found), output)
+
+
+def print_comparison(found: Comparison, sheet: Sheet, output: options.Output) -> None:
+    """The comparison as asked for; its notes go to the terminal, or into the Markdown."""
+    if output is options.Output.JSON:
+        typer.echo(as_json(found.rows.to_pylist()))
+    elif output is options.Output.CSV:
+        typer.echo(as_csv(found.rows.to_pylist()), nl=False)
+    elif output is options.Output.MARKDOWN:
+        typer.echo("\n\n".join([sheet.for_markdown(), *found.notes]))
+    else:
+        Console(highlight=False).print(sheet.for_terminal(), *found.notes, sep="\n", markup=False)
