@@ -4,7 +4,8 @@
     from ranklake import Lake         # the published tables, without Spark
     from ranklake import compare, gate  # two models of a lake, without Spark
 
-Stability: Comparison, Evaluation, Lake, compare, evaluate and gate keep their meaning within a major version.
+Stability: Comparison, Evaluation, Lake, compare, evaluate and gate keep their meaning within a
+major version.
 """
 
 from importlib import import_module

@@ -1,5 +1,6 @@
 """`ranklake compare`: how much better one model is than another. Starts no JVM."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -52,13 +53,16 @@ def compare(
     print_comparison(found, of_series(found), output)
 
 
-def print_comparison(found: Comparison, sheet: Sheet, output: options.Output) -> None:
+def print_comparison(found: Comparison, sheets: Sequence[Sheet], output: options.Output) -> None:
     """The comparison as asked for; its notes go to the terminal, or into the Markdown."""
+    notes = [*found.notes, *([f"Verdict: {found.verdict}"] if found.verdict else [])]
     if output is options.Output.JSON:
         typer.echo(as_json(found.rows.to_pylist()))
     elif output is options.Output.CSV:
         typer.echo(as_csv(found.rows.to_pylist()), nl=False)
     elif output is options.Output.MARKDOWN:
-        typer.echo("\n\n".join([sheet.for_markdown(), *found.notes]))
+        typer.echo("\n\n".join([*(sheet.for_markdown() for sheet in sheets), *notes]))
     else:
-        Console(highlight=False).print(sheet.for_terminal(), *found.notes, sep="\n", markup=False)
+        console = Console(highlight=False)
+        tables = [sheet.narrowed(console).for_terminal() for sheet in sheets]
+        console.print(*tables, *notes, sep="\n", markup=False)

@@ -13,9 +13,9 @@ def dates(texts: Sequence[str] | None) -> list[date]:
     problems, days = [], []
     for text in texts:
         try:
-            days.append(date.fromisoformat(text))
-        except ValueError as error:
-            problems.append(f"--date {text}: {error}; expected YYYY-MM-DD")
+            days.append(_day("--date", text, "YYYY-MM-DD"))
+        except ConfigError as error:
+            problems.append(str(error))
     if problems:
         raise ConfigError(problems)
     return days

@@ -4,20 +4,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from ranklake import metrics, schemas
-from ranklake.cli.sheet import Row, Sheet, measure
+from ranklake.cli.sheet import KNOWN, Row, Sheet, measure, place
 from ranklake.comparison import Comparison, Kind
 
-_PLACES = {metric.name: place for place, metric in enumerate(metrics.METRICS)}
 
-
-def of_series(found: Comparison) -> Sheet:
-    """The series that were compared, without a rule."""
+def of_series(found: Comparison) -> list[Sheet]:
+    """The series that were compared, without a rule: one sheet a label."""
     rows = sorted((row for row in found.rows.to_pylist() if not row["rule"]), key=_place)
-    keys = [key for key in ("label", "slice", "slice_value") if _varies(rows, key)]
-    columns = (found.candidate, found.baseline, *_DIFFERENCE, "p (BH)", "mde", "queries", "reads")
+    labels = dict.fromkeys(row["label"] for row in rows)
+    return [_of_label(found, [row for row in rows if row["label"] == name]) for name in labels]
+
+
+def _of_label(found: Comparison, rows: Sequence[Row]) -> Sheet:
+    keys = [key for key in ("slice", "slice_value") if _varies(rows, key)]
+    queries = _queries(rows)
+    columns = (found.candidate, found.baseline, "difference", "p", "p (BH)", "mde")
     return Sheet(
         title=_title(found, rows, keys),
-        header=(*keys, "metric", *columns),
+        header=(*keys, "metric", *columns, *queries, "reads"),
         lines=[
             (
                 *(row[key] for key in keys),
@@ -25,39 +29,49 @@ def of_series(found: Comparison) -> Sheet:
                 *_numbers(row),
                 _p(row["p_bh"]),
                 _number(row["mde"], "."),
-                _queries(row),
+                *(column[place] for column in queries.values()),
                 reading(row),
             )
-            for row in rows
+            for place, row in enumerate(rows)
         ],
+        optional=("p", "mde", *queries, "p (BH)"),
     )
 
 
-def of_rules(found: Comparison) -> Sheet:
+def of_rules(found: Comparison) -> list[Sheet]:
     """The rules, each with its verdict."""
     rows = [row for row in found.rows.to_pylist() if row["rule"]]
-    keys = [key for key in ("label", "slice_value") if _varies(rows, key)]
-    columns = (found.candidate, found.baseline, *_DIFFERENCE, "p (Holm)", "mde", "queries")
-    return Sheet(
-        title=_title(found, rows, keys),
-        header=("rule", "role", *keys, "allowed", *columns, "verdict"),
-        lines=[
-            (
-                *(row["rule"], row["role"]),
-                *(row[key] for key in keys),
-                _allowed(row),
-                *_numbers(row),
-                _p(row["p_holm"]),
-                _number(row["mde"], "."),
-                _queries(row),
-                row["verdict"] if not row["reason"] else f"{row['verdict']}: {row['reason']}",
-            )
-            for row in rows
-        ],
-    )
+    keys = [key for key in ("label",) if _varies(rows, key)]
+    queries = _queries(rows)
+    reasons = ("why",) if any(row["reason"] for row in rows) else ()
+    columns = (found.candidate, found.baseline, "difference", "p", "p (Holm)", "mde")
+    return [
+        Sheet(
+            title=_title(found, rows, [*keys, "slice", "slice_value"]),
+            header=("rule", "role", *keys, "allowed", *columns, *queries, "verdict", *reasons),
+            lines=[
+                (
+                    *(ruled(row), row["role"]),
+                    *(row[key] for key in keys),
+                    _allowed(row),
+                    *_numbers(row),
+                    _p(row["p_holm"]),
+                    _number(row["mde"], "."),
+                    *(column[place] for column in queries.values()),
+                    row["verdict"],
+                    *(row["reason"] or "" for _ in reasons),
+                )
+                for place, row in enumerate(rows)
+            ],
+            optional=("why", "p", "mde", *queries, "role", "p (Holm)"),
+        )
+    ]
 
 
-_DIFFERENCE = ("difference", "p")
+def ruled(row: Row) -> str:
+    """The rule, and the slice value that this row of it is about."""
+    of_all = row["slice"] == schemas.EVERY_QUERY
+    return str(row["rule"]) if of_all else f"{row['rule']} ({row['slice_value']})"
 
 
 def reading(row: Row) -> str:
@@ -70,7 +84,7 @@ def reading(row: Row) -> str:
         return str(row["status"])
     if row["p_bh"] >= 1 - row["confidence"]:
         return "not told apart"
-    better = metrics.metric(row["metric"]).better if row["metric"] in _PLACES else "neither"
+    better = metrics.metric(row["metric"]).better if row["metric"] in KNOWN else "neither"
     if better == "neither":
         return "higher" if row["delta"] > 0 else "lower"
     return "better" if (row["delta"] > 0) == (better == "higher") else "worse"
@@ -88,6 +102,11 @@ def _title(found: Comparison, rows: Sequence[Row], keys: Sequence[str]) -> str:
         if first[key] != schemas.EVERY_QUERY
     ]
     alias = f" ({first['baseline_alias']})" if first["baseline_alias"] else ""
+    columns = _queries(rows)
+    if "they are" not in columns:
+        fixed.append(f"{_KINDS[first['pairing']]} queries")
+    if "queries" not in columns:
+        fixed[-1] = f"{_counts(first)} {fixed[-1]}"
     return ", ".join([f"{found.candidate} against {found.baseline}{alias}", days, *fixed])
 
 
@@ -121,11 +140,29 @@ def _p(value: float | None) -> str:
 _SMALL = 0.001
 
 
-def _queries(row: Row) -> str:
-    """How many, and how sure it is that both models saw the same."""
-    if row["pairing"] == Kind.SAME_QUERIES:
-        return f"{row['n_queries']:,} same"
-    return f"{row['n_queries']:,} / {row['baseline_n_queries']:,} {row['pairing']}"
+def _queries(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """Columns of how many queries there are, and whose; none where the title says it for all."""
+    counts, kinds = [_counts(row) for row in rows], [_KINDS[row["pairing"]] for row in rows]
+    return {
+        name: cells for name, cells in (("queries", counts), ("they are", kinds)) if _differ(cells)
+    }
+
+
+def _counts(row: Row) -> str:
+    """The candidate's queries, and the baseline's where it has others."""
+    counts = (row["n_queries"], row["baseline_n_queries"])
+    return " / ".join(f"{count:,}" for count in dict.fromkeys(counts))
+
+
+_KINDS = {
+    Kind.SAME_QUERIES: "same",
+    Kind.PARTIAL: "partly the same",
+    Kind.DISJOINT: "different",
+}
+
+
+def _differ(cells: Sequence[str]) -> bool:
+    return len({*cells}) > 1
 
 
 def _allowed(row: Row) -> str:
@@ -143,8 +180,4 @@ def _hundredfold(share: float | None) -> float | None:
 
 
 def _place(row: Row) -> tuple[Any, ...]:
-    return (
-        *(row[key] for key in ("label", "slice", "slice_value")),
-        _PLACES.get(row["metric"], len(_PLACES)),
-        *(row[key] for key in ("metric", "variant", "k", "population")),
-    )
+    return (*(row[key] for key in ("label", "slice", "slice_value")), *place(row))

@@ -12,7 +12,7 @@ from ranklake.cli import options
 from ranklake.cli.compare import print_comparison
 from ranklake.cli.configured import configured, directory
 from ranklake.cli.dates import from_to
-from ranklake.cli.differences import of_rules
+from ranklake.cli.differences import of_rules, ruled
 from ranklake.cli.printing import Row, as_json
 from ranklake.comparison import Comparison, Verdict
 from ranklake.errors import ConfigError, GateFailed, GateInconclusive, RanklakeWarning
@@ -35,7 +35,7 @@ def gate(
 
     Ends with 0 where every rule passes, 4 where one fails, 6 where the data cannot tell.
 
-    [dim]ranklake gate v43 --baseline production -c conf/gate.toml --dates 2026-01-01..2026-01-28[/dim]
+    [dim]ranklake gate v43 --baseline production -c gate.toml --dates 2026-01-01..2026-01-28[/dim]
     """
     loaded = configured(config, settings)
     found = comparison.gate(
@@ -91,8 +91,7 @@ def _lines(rows: Sequence[Row], verdict: Verdict) -> list[str]:
 
 def _line(row: Row) -> str:
     """A rule's verdict as a message."""
-    what = f"{row['rule']} ({row['slice_value']})" if row["slice"] != "all" else row["rule"]
     reason = row["reason"]
     if row["ci_low"] is not None and not reason:
         reason = f"difference {row['delta']:+.4f} [{row['ci_low']:+.4f}, {row['ci_high']:+.4f}]"
-    return f"gate: {what}: {row['verdict']}: {reason or 'value ' + str(row['value'])}"
+    return f"gate: {ruled(row)}: {row['verdict']}: {reason}"

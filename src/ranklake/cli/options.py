@@ -61,7 +61,8 @@ Dates = Annotated[
     str | None,
     typer.Option(
         "--dates",
-        help="A day, or the first and the last: 2026-01-01..2026-01-28. Default: the newest of both.",
+        help="A day, or the first and the last: 2026-01-01..2026-01-28. Default: the newest of"
+        " both models.",
     ),
 ]
 Metric = Annotated[

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from rich import box
-from rich.console import Group
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -18,15 +18,44 @@ _UNSAID = ("all", 1)
 """Values that go without saying: every query, the day alone."""
 
 _COUNTS = "queries / defined"
-_PLACES = {metric.name: place for place, metric in enumerate(metrics.METRICS)}
+_UNLIMITED = 10_000
+"""Columns of a terminal on which everything fits."""
+KNOWN = {metric.name: place for place, metric in enumerate(metrics.METRICS)}
+"""The metrics in the order in which people read them."""
 
 
 class Sheet(NamedTuple):
-    """A title, a header, and lines of cells: texts, not yet laid out."""
+    """A title, a header, and lines of cells: texts, not yet laid out.
+
+    `optional` are columns that a narrow terminal can do without, the first one first.
+    """
 
     title: str
     header: tuple[str, ...]
     lines: list[tuple[str, ...]]
+    optional: tuple[str, ...] = ()
+
+    def fits(self, console: Console) -> bool:
+        """Whether the terminal is wide enough for it without folding a cell."""
+        unfolded = console.options.update(max_width=_UNLIMITED)
+        return console.measure(self.for_terminal(), options=unfolded).maximum <= console.width
+
+    def narrowed(self, console: Console) -> "Sheet":
+        """The sheet without those optional columns that keep it from fitting."""
+        found = self
+        for name in self.optional:
+            if found.fits(console):
+                break
+            found = found.without(name)
+        return found
+
+    def without(self, name: str) -> "Sheet":
+        """The sheet without a column."""
+        kept = [place for place, other in enumerate(self.header) if other != name]
+        header, *lines = (
+            tuple(line[place] for place in kept) for line in (self.header, *self.lines)
+        )
+        return self._replace(header=header, lines=lines)
 
     def for_terminal(self) -> Group:
         """The sheet laid out by rich, which folds what the terminal is too narrow for.
@@ -85,9 +114,15 @@ def in_order(rows: Iterable[Row]) -> list[Row]:
 def _place(row: Row) -> tuple[Any, ...]:
     return (
         *(row[key] for key in ("event_date", "label", "slice", "slice_value", "window_days")),
-        _PLACES.get(row["metric"], len(_PLACES)),
-        *(row[key] for key in ("metric", "variant", "k", "population", "model_version")),
+        *place(row),
+        row["model_version"],
     )
+
+
+def place(row: Row) -> tuple[Any, ...]:
+    """Where a row of a slice value stands among the others."""
+    known = KNOWN.get(row["metric"], len(KNOWN))
+    return (known, *(row[key] for key in ("metric", "variant", "k", "population")))
 
 
 def measure(row: Row) -> str:
@@ -116,7 +151,7 @@ def sentence(row: Row) -> str:
     >>> sentence({"metric": "recall", "variant": "", "k": 10, "value": 0.75, "model_version": "v1"})
     "recall@10 of v1: of a query's relevant items, on average 75 % are in the top 10."
     """
-    if row["metric"] not in _PLACES or row["value"] is None:
+    if row["metric"] not in KNOWN or row["value"] is None:
         return ""
     metric = metrics.metric(row["metric"])
     value = f"{100 * row['value']:.3g} %" if metric.upper == 1 else f"{row['value']:.4g}"

@@ -17,9 +17,6 @@ from ranklake.cli.sheet import Row, in_order, sentence, sheet
 from ranklake.errors import NoInputError
 from ranklake.lake import Lake
 
-_UNLIMITED = 10_000
-"""Columns of a terminal on which everything fits."""
-
 
 def show(
     lake: options.LakePath = None,
@@ -82,10 +79,10 @@ def _print(rows: Sequence[Row], output: options.Output, *, unsaid: Sequence[str]
 def _print_tables(rows: Sequence[Row], *, unsaid: Sequence[str]) -> None:
     """The models side by side where the terminal is wide enough, else one below the other."""
     console = Console(highlight=False)
-    tables = [sheet(rows, unsaid=unsaid).for_terminal()]
-    unfolded = console.options.update(max_width=_UNLIMITED)
-    if console.measure(tables[0], options=unfolded).maximum > console.width:
+    sheets = [sheet(rows, unsaid=unsaid)]
+    if not sheets[0].fits(console):
         models = dict.fromkeys(row["model_version"] for row in rows)
         of_models = [[row for row in rows if row["model_version"] == model] for model in models]
-        tables = [sheet(of_model, unsaid=unsaid).for_terminal() for of_model in of_models]
+        sheets = [sheet(of_model, unsaid=unsaid) for of_model in of_models]
+    tables = [each.for_terminal() for each in sheets]
     console.print(*tables, sentence(rows[0]), sep="\n", markup=False)

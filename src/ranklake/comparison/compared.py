@@ -12,7 +12,7 @@ import pyarrow as pa
 from ranklake import schemas
 from ranklake.comparison.differences import Differences, differences, sign_flips
 from ranklake.comparison.families import benjamini_hochberg, holm
-from ranklake.comparison.gate import Finding, Judge, tests_of
+from ranklake.comparison.judge import Finding, Judge, tests_of
 from ranklake.comparison.pairing import Pairing
 from ranklake.comparison.sides import Pair, Series, Side, paired, pairing_of
 from ranklake.comparison.verdicts import Verdict, worst

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from ranklake import metrics
 from ranklake.choose import Choice
+from ranklake.comparison.judge import unpublished
 from ranklake.comparison.sides import Series, Side
 from ranklake.config import GateRule
 from ranklake.errors import ConfigError, NoInputError
@@ -81,7 +82,11 @@ def sides(
     rows = tables.metrics(dates=days, models=models, columns=_COLUMNS, where="window_days = 1")
     wanted = _none(rows) if choice is None else choice.of(rows)
     needed = pa.concat_tables([wanted, *[rows.filter(_of_rule(rule)) for rule in rules]])
-    problems = [*_redefined(needed), *_of_other_age(rows, models)]
+    problems = [
+        *unpublished(rules, _common(rows, models) if rules else []),
+        *_redefined(needed),
+        *_of_other_age(rows, models),
+    ]
     if problems:
         raise ConfigError(problems)
     sums = _sums(tables, days, models, needed)
@@ -92,7 +97,7 @@ def sides(
 
 _COLUMNS = (
     *("event_date", "model_version", "run_id", *Series._fields),
-    *("definition_hash", "label_as_of", "is_mature"),
+    *("window_days", "definition_hash", "label_as_of", "is_mature"),
 )
 
 
@@ -126,6 +131,13 @@ def _some(days: list[date], of_model: Mapping[str, set[date]], span: Span | None
 
 def _none(rows: pa.Table) -> pa.Table:
     return rows.slice(0, 0)
+
+
+def _common(rows: pa.Table, models: Sequence[str]) -> list[Series]:
+    """The series that every model has."""
+    of_model = [_series(rows.filter(pc.field("model_version") == name)) for name in models]
+    others = [{*found} for found in of_model[1:]]
+    return [series for series in of_model[0] if all(series in other for other in others)]
 
 
 def _of_rule(rule: GateRule) -> pc.Expression:

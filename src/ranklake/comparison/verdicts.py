@@ -1,7 +1,7 @@
 """PASS, FAIL or INCONCLUSIVE: a rule's words for where an interval lies.
 
 FAIL where all of the interval is below what the rule allows, PASS where none of it is, else
-INCONCLUSIVE, as where there is no interval.
+INCONCLUSIVE.
 """
 
 from collections.abc import Iterable
@@ -24,14 +24,12 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     return min(verdicts, key=_ORDER.index, default=Verdict.PASS)
 
 
-def at_least(bound: float, *, low: float | None, surely_low: float | None) -> Verdict:
+def at_least(bound: float, *, low: float, surely_low: float) -> Verdict:
     """Whether something is at least `bound`.
 
-    low         the interval's lower end, by which it passes; None: there is no interval
+    low         the interval's lower end, by which it passes
     surely_low  the upper end of the interval by which it fails
     """
-    if low is None or surely_low is None:
-        return Verdict.INCONCLUSIVE
     if surely_low < bound:
         return Verdict.FAIL
     return Verdict.PASS if low >= bound else Verdict.INCONCLUSIVE

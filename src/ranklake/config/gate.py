@@ -38,8 +38,10 @@ class Rule(BaseModel):
     @property
     def title(self) -> str:
         """Its name, or what it looks at."""
-        where = self.slice if self.slice_value is None else f"{self.slice}={self.slice_value}"
-        return self.name or f"{self.measure}, {where}"
+        if self.name or self.slice == "all":
+            return self.name or self.measure
+        value = "" if self.slice_value is None else f"={self.slice_value}"
+        return f"{self.measure}, {self.slice}{value}"
 
     @model_validator(mode="after")
     def _asks_something(self) -> Self:

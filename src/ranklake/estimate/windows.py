@@ -102,7 +102,8 @@ class _Total:
         return pa.table(dict(zip(names, columns, strict=True))) if self._places else _EMPTY
 
     def _fingerprint_lists(self) -> pa.Array:
-        has_one = np.array([place in self._fingerprinted for place in range(len(self._places))])
+        places = range(len(self._places))
+        has_one = np.array([place in self._fingerprinted for place in places], dtype=bool)
         whole = _lists(self._fingerprints)
         return pa.compute.if_else(pa.array(has_one), whole, pa.scalar(None, whole.type))
 

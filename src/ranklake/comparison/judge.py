@@ -32,19 +32,30 @@ class Finding:
     verdict: Verdict
     reason: str = ""
 
+    @classmethod
+    def worst(cls, findings: Sequence["Finding"]) -> "Finding":
+        """The first of the worst."""
+        verdict = worst(finding.verdict for finding in findings)
+        return next(finding for finding in findings if finding.verdict is verdict)
+
 
 def tests_of(rules: Sequence[GateRule], pair: Pair) -> list[Test]:
     """Every test that the rules make. Raises ConfigError for a rule of what is not published."""
-    problems: list[str] = []
-    tests: list[Test] = []
-    for rule in rules:
-        found = [*_series_of(rule, pair.series)]
-        if not found:
-            problems.append(_no_series(rule, pair.series))
-        tests += [Test(rule, series, pair.place_of(series)) for series in found]
+    problems = [*unpublished(rules, pair.series)]
     if problems:
         raise ConfigError(problems)
-    return tests
+    return [
+        Test(rule, series, pair.place_of(series))
+        for rule in rules
+        for series in _series_of(rule, pair.series)
+    ]
+
+
+def unpublished(rules: Sequence[GateRule], known: Sequence[Series]) -> Iterator[str]:
+    """A sentence for each rule of what is not among the series that both models have."""
+    for rule in rules:
+        if not any(_is_of(rule, series) for series in known):
+            yield _no_series(rule, known)
 
 
 def _series_of(rule: GateRule, known: Sequence[Series]) -> Iterator[Series]:
@@ -104,35 +115,40 @@ class Judge:
         if n_queries < test.rule.min_queries:
             words = f"{n_queries:,} queries, expected {test.rule.min_queries:,}"
             return Finding(Verdict.INCONCLUSIVE, words)
-        parts = [self._of_drop(test, test.row, fail_alpha), *self._of_bounds(test.rule, test.row)]
-        verdict = worst(part for part in parts if part is not None)
-        if verdict is Verdict.PASS and self._is_unseen(test.series):
+        findings = [
+            *self._of_drop(test.rule, test.row, fail_alpha),
+            *self._of_bounds(test.rule, test.row),
+        ]
+        found = Finding.worst(findings)
+        if found.verdict is Verdict.PASS and self._is_unseen(test.series):
             return Finding(Verdict.INCONCLUSIVE, self._unseen(test.series))
-        is_known = self.found.is_enough[test.row] or self.found.is_same[test.row]
-        return Finding(verdict, "" if is_known else "too little data for an interval")
+        return found
 
-    def _of_drop(self, test: Test, row: int, fail_alpha: float) -> Verdict | None:
-        rule, found = test.rule, self.found
+    def _of_drop(self, rule: GateRule, row: int, fail_alpha: float) -> Iterator[Finding]:
+        found = self.found
         allowed = rule.max_drop if rule.max_relative_drop is None else rule.max_relative_drop
         if allowed is None:
-            return None
+            return
         interval = found.interval if rule.max_relative_drop is None else found.relative_interval
         plain, wide = interval(self.alpha), interval(fail_alpha)
         if rule.measured.metric.better == "lower":
             low, surely_low = -plain.high[row], -wide.low[row]
         else:
             low, surely_low = plain.low[row], wide.high[row]
-        return at_least(-allowed, low=_known(low), surely_low=_known(surely_low))
+        yield _judged(-allowed, low=low, surely_low=surely_low)
 
-    def _of_bounds(self, rule: GateRule, row: int) -> Iterator[Verdict]:
+    def _of_bounds(self, rule: GateRule, row: int) -> Iterator[Finding]:
         """Of the candidate alone."""
         own: Estimates = self.pair.candidate.take([row]).estimates
         half = student_t(own.n_clusters, self.alpha) * own.std_err
         low, high = (float((own.value + sign * half)[0]) for sign in (-1, 1))
+        words = f"value {own.value[0]:.4f} [{low:.4f}, {high:.4f}], expected"
         if rule.floor is not None:
-            yield at_least(rule.floor, low=_known(low), surely_low=_known(high))
+            at_least = f"{words} at least {rule.floor:g}"
+            yield _judged(rule.floor, low=low, surely_low=high, words=at_least)
         if rule.ceiling is not None:
-            yield at_least(-rule.ceiling, low=_known(-high), surely_low=_known(-low))
+            at_most = f"{words} at most {rule.ceiling:g}"
+            yield _judged(-rule.ceiling, low=-high, surely_low=-low, words=at_most)
 
     def _is_unseen(self, series: Series) -> bool:
         """Whether what one side ranks high was seen less than what the other does."""
@@ -152,5 +168,9 @@ class Judge:
         return f"judged of the top {series.k}: {shares[0]} against {shares[1]}"
 
 
-def _known(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+def _judged(bound: float, *, low: float, surely_low: float, words: str = "") -> Finding:
+    """Of an interval: see `at_least`. `words` say why it does not pass."""
+    if not (np.isfinite(low) and np.isfinite(surely_low)):
+        return Finding(Verdict.INCONCLUSIVE, "too little data for an interval")
+    verdict = at_least(bound, low=low, surely_low=surely_low)
+    return Finding(verdict, "" if verdict is Verdict.PASS else words)
