@@ -19,7 +19,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from tables import same
 
-from ranklake import Lake, pipeline, write
+from ranklake import Lake, compare, pipeline, spark_lake, write
 from ranklake.cli import main
 from ranklake.config import EvalConfig, of_values
 from ranklake.errors import RanklakeError, WriteConflict
@@ -392,6 +392,12 @@ def test_tables_of_a_catalog_give_the_same_numbers(
             row for row in contents(published / "lake")[table] if row["event_date"] == FIRST
         ]
         assert same(sorted(found, key=str), expected)
+    by_spark = compare(spark_lake(spark, "feed", prefix="ads_"), *MODELS, slices=["device"])
+    without = compare(Lake(published / "lake"), *MODELS, slices=["device"], dates=FIRST)
+    assert len(by_spark.rows) > 0
+    assert same(
+        sorted(by_spark.rows.to_pylist(), key=str), sorted(without.rows.to_pylist(), key=str)
+    )
     runs = spark.table("feed.ads_runs").where("status = 'SUCCESS'").collect()
     assert {row["model_version"] for row in runs} == {*MODELS}
     assert json.loads(runs[0]["inputs"])["impressions"]["version"] == 0

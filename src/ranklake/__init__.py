@@ -4,8 +4,8 @@
     from ranklake import Lake         # the published tables, without Spark
     from ranklake import compare, gate  # two models of a lake, without Spark
 
-Stability: Comparison, Evaluation, Lake, compare, evaluate and gate keep their meaning within a
-major version.
+Stability: Comparison, Evaluation, Lake, compare, evaluate, gate and spark_lake keep their meaning
+within a major version.
 """
 
 from importlib import import_module
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ranklake.comparison import Comparison, compare, gate
     from ranklake.lake import Lake
-    from ranklake.notebook import evaluate
+    from ranklake.notebook import evaluate, spark_lake
     from ranklake.pipeline import Evaluation
 
-__all__ = ["Comparison", "Evaluation", "Lake", "compare", "evaluate", "gate"]
+__all__ = ["Comparison", "Evaluation", "Lake", "compare", "evaluate", "gate", "spark_lake"]
 
 _HOMES = {
     "Comparison": "ranklake.comparison",
@@ -26,6 +26,7 @@ _HOMES = {
     "compare": "ranklake.comparison",
     "evaluate": "ranklake.notebook",
     "gate": "ranklake.comparison",
+    "spark_lake": "ranklake.notebook",
 }
 
 

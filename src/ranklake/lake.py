@@ -13,7 +13,7 @@ from functools import reduce
 from operator import and_
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,10 +22,6 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from ranklake import schemas
 from ranklake.errors import ConfigError, ContractError
-
-T = TypeVar("T", bound=date | str)
-Day = date | str
-"""A day, or its ISO form."""
 
 
 class _Part(NamedTuple):
@@ -40,17 +36,8 @@ _MAY_BE_EMPTY = (schemas.QUERY_METRICS, schemas.COMPARISONS)
 """Tables that a run without detail, or without a baseline, writes no row of."""
 
 
-class Asked(TypedDict, total=False):
-    """What is asked of a table; without any of it, everything that is published."""
-
-    dates: Day | Iterable[Day] | None
-    """The days. Partitions of other days are not opened."""
-
-    models: str | Iterable[str] | None
-    """The model versions, likewise."""
-
-    columns: Iterable[str] | None
-    """The columns, in this order; else all that the table has today."""
+class Asked(schemas.Wanted, total=False):
+    """What is asked of a table: days, models, columns, rows that match; or anything in SQL."""
 
     where: str | None
     """A condition in SQL over the table's columns: "slice = 'device' AND k = 10"."""
@@ -117,7 +104,7 @@ class Lake:
 
     def latest_dates(self, n: int = 1, *, models: str | Iterable[str] | None = None) -> list[date]:
         """The newest n days that have published metrics, newest first. Opens no data file."""
-        names = None if models is None else _several(models)
+        names = None if models is None else schemas.several(models)
         days = {
             date.fromisoformat(values["event_date"])
             for values in self._open(schemas.METRICS).partitions()
@@ -204,7 +191,9 @@ class _Query:
     @classmethod
     def of(cls, asked: Asked) -> "_Query":
         columns = asked.get("columns")
-        return cls(None if columns is None else tuple(columns), asked.get("where"))
+        conditions = [asked.get("where"), _matches(asked.get("matching"))]
+        given = [f"({condition})" for condition in conditions if condition]
+        return cls(None if columns is None else tuple(columns), " AND ".join(given) or None)
 
     def with_parts(self) -> "_Query":
         """The same, also asking which run and partition each row is of."""
@@ -259,27 +248,38 @@ def _conditions(parts: set[_Part]) -> list[str]:
 
 def _asked_parts(asked: Asked) -> list[str]:
     dates, models = asked.get("dates"), asked.get("models")
-    days = None if dates is None else [date.fromisoformat(str(d)) for d in _several(dates)]
+    days = None if dates is None else schemas.days_of(dates)
     conditions = [] if days is None else [is_in("event_date", days)]
-    return conditions + ([] if models is None else [is_in("model_version", _several(models))])
+    return conditions + (
+        [] if models is None else [is_in("model_version", schemas.several(models))]
+    )
 
 
-def _several(values: T | Iterable[T]) -> list[T]:
-    """The values; a single one may come alone."""
-    return [values] if isinstance(values, str | date) else list(values)
+def _matches(matching: schemas.Matching | None) -> str | None:
+    """The condition in SQL; None where all rows are asked for."""
+    if matching is None:
+        return None
+    each = [
+        " AND ".join([is_in(_quoted(column), values) for column, values in values_of.items()])
+        for values_of in matching
+    ]
+    return " OR ".join(f"({condition or 'TRUE'})" for condition in each) or "FALSE"
 
 
-def is_in(column: str, values: Iterable[date | str]) -> str:
+def is_in(column: str, values: Iterable[date | str | int]) -> str:
     """The condition in SQL. Nothing is in an empty list.
 
     >>> is_in("model_version", ["v42", "v43"])
     "model_version IN ('v42', 'v43')"
     """
-    literals = [
-        f"DATE '{value}'" if isinstance(value, date) else "'" + value.replace("'", "''") + "'"
-        for value in values
-    ]
+    literals = [_literal(value) for value in values]
     return f"{column} IN ({', '.join(literals)})" if literals else "FALSE"
+
+
+def _literal(value: date | str | int) -> str:
+    if isinstance(value, date):
+        return f"DATE '{value}'"
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
 
 
 def _quoted(column: str) -> str:

@@ -5,7 +5,7 @@ from datetime import date, datetime
 from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ranklake import pipeline, read
@@ -142,3 +142,12 @@ def _completed(
     if shown is not None and "model_version" not in shown.columns:
         completed["impressions"] = shown.withColumn("model_version", F.lit(model_version))
     return completed
+
+
+def spark_lake(spark: SparkSession, catalog_schema: str, *, prefix: str = "") -> read.SparkTables:
+    """The published tables in a catalog, for `compare` and `gate`: read by Spark into Arrow.
+
+    Raises ConfigError for a name that is none.
+    """
+    place = {"catalog_schema": catalog_schema, "prefix": prefix}
+    return read.SparkTables(spark, of_values({"lake": place}).lake)

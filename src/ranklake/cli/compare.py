@@ -8,14 +8,13 @@ from rich.console import Console
 
 from ranklake import comparison
 from ranklake.cli import options
-from ranklake.cli.configured import configured, directory
+from ranklake.cli.configured import configured, tables
 from ranklake.cli.dates import from_to
 from ranklake.cli.differences import of_series
 from ranklake.cli.printing import as_csv, as_json
 from ranklake.cli.sheet import Sheet
 from ranklake.comparison import Comparison
 from ranklake.errors import NoInputError
-from ranklake.lake import Lake
 
 
 def compare(
@@ -37,7 +36,7 @@ def compare(
     """
     loaded = configured(config, settings)
     found = comparison.compare(
-        Lake(lake or directory(loaded, "compare")),
+        tables(loaded, lake, "compare"),
         candidate,
         baseline,
         dates=from_to(dates),

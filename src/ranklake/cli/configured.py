@@ -2,8 +2,10 @@
 
 from ranklake import schemas
 from ranklake.cli import options
+from ranklake.comparison import Tables
 from ranklake.config import EvalConfig, load
 from ranklake.errors import ConfigError
+from ranklake.lake import Lake
 
 
 def configured(
@@ -29,3 +31,12 @@ def directory(loaded: EvalConfig, command: str) -> str:
     if not place.path:
         raise ConfigError("lake: give --lake, or lake.path in the configuration")
     return place.path
+
+
+def tables(loaded: EvalConfig, lake: str | None, command: str) -> Tables:
+    """The published tables: of a directory without a JVM, of a catalog by Spark."""
+    if lake is None and loaded.lake.catalog_schema:
+        from ranklake import read, session
+
+        return read.SparkTables(session.session(engine=loaded.engine), loaded.lake)
+    return Lake(lake or directory(loaded, command))

@@ -24,6 +24,14 @@ def evaluate(
             "--model-version", help="A model to evaluate; repeat it. Default: all of the day."
         ),
     ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--baseline",
+            "-b",
+            help="A model, or an alias: the others are compared with it, and gate's rules read.",
+        ),
+    ] = None,
     config: options.Config = None,
     settings: options.Set = None,
     redefine: options.Redefine = False,
@@ -45,6 +53,7 @@ def evaluate(
             loaded,
             day,
             models=model_version or (),
+            baseline=baseline,
             label_as_of=known_by,
             redefine=redefine,
             quiet=quiet,
@@ -57,6 +66,7 @@ def evaluate_day(
     day: date,
     *,
     models: Sequence[str] = (),
+    baseline: str | None = None,
     label_as_of: datetime | None,
     redefine: bool,
     quiet: bool,
@@ -71,6 +81,7 @@ def evaluate_day(
             config,
             day,
             models=models,
+            baseline=baseline,
             label_as_of=label_as_of,
             redefine=redefine,
             listener=listener,
@@ -79,3 +90,6 @@ def evaluate_day(
         names = ", ".join(sorted(set(found.metrics["model_version"].to_pylist())))
         n_metrics = found.metrics.num_rows
         typer.echo(f"{day}: published {n_metrics} metrics of {names} (run {found.run_id})")
+        for compared in found.comparisons:
+            says = f": {compared.verdict}" if compared.verdict else ""
+            typer.echo(f"{day}: compared {compared.candidate} with {compared.baseline}{says}")

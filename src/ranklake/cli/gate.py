@@ -10,13 +10,13 @@ import typer
 from ranklake import comparison
 from ranklake.cli import options
 from ranklake.cli.compare import print_comparison
-from ranklake.cli.configured import configured, directory
+from ranklake.cli.configured import configured, tables
 from ranklake.cli.dates import from_to
 from ranklake.cli.differences import of_rules, ruled
 from ranklake.cli.printing import Row, as_json
 from ranklake.comparison import Comparison, Verdict
+from ranklake.config import EvalConfig
 from ranklake.errors import ConfigError, GateFailed, GateInconclusive, RanklakeWarning
-from ranklake.lake import Lake
 
 
 def gate(
@@ -29,6 +29,12 @@ def gate(
     to: Annotated[Path, typer.Option("--to", help="Where the verdict is written, as JSON.")] = Path(
         "gate.json"
     ),
+    record: Annotated[
+        bool,
+        typer.Option(
+            "--record", help="Write what the rules say into the table comparisons. Needs Spark."
+        ),
+    ] = False,
     output: options.OutputFormat = options.Output.TABLE,
 ) -> None:
     """Tell whether a model may replace another, by the rules under gate in the configuration.
@@ -39,7 +45,7 @@ def gate(
     """
     loaded = configured(config, settings)
     found = comparison.gate(
-        Lake(lake or directory(loaded, "gate")),
+        tables(loaded, lake, "gate"),
         candidate,
         baseline,
         rules=loaded.gate,
@@ -48,6 +54,8 @@ def gate(
         aliases=loaded.aliases,
     )
     _write(to, found)
+    if record:
+        _record(loaded, lake, found)
     print_comparison(found, of_rules(found), output)
     _end(found, warns=loaded.gate.on_inconclusive == "warn")
 
@@ -68,6 +76,20 @@ def _write(to: Path, found: Comparison) -> None:
         to.write_text(as_json(report) + "\n", encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"--to {to}: cannot be written: {error.strerror}") from error
+
+
+def _record(loaded: EvalConfig, lake: str | None, found: Comparison) -> None:
+    """Writes the rows into the lake."""
+    from ranklake import session
+    from ranklake.pipeline.baseline import record
+
+    place = (
+        loaded.lake
+        if lake is None
+        else loaded.lake.model_copy(update={"path": lake, "catalog_schema": None})
+    )
+    config = loaded.model_copy(update={"lake": place})
+    record(session.session(engine=config.engine), config, found)
 
 
 def _end(found: Comparison, *, warns: bool) -> None:

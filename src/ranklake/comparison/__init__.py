@@ -5,6 +5,7 @@ from ranklake.comparison.compared import DEFAULT_CONFIDENCE, Comparison, Questio
 from ranklake.comparison.differences import Differences, Interval, differences, sign_flips
 from ranklake.comparison.families import benjamini_hochberg, holm
 from ranklake.comparison.pairing import Kind, Pairing
+from ranklake.comparison.published import Tables
 from ranklake.comparison.sides import Series, Side
 from ranklake.comparison.verdicts import Verdict
 
@@ -18,6 +19,7 @@ __all__ = [
     "Question",
     "Series",
     "Side",
+    "Tables",
     "Verdict",
     "benjamini_hochberg",
     "compare",

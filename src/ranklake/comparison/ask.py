@@ -5,16 +5,15 @@ from datetime import date
 
 from ranklake.choose import Choice
 from ranklake.comparison.compared import DEFAULT_CONFIDENCE, Comparison, Question, compared
+from ranklake.comparison.held import Found, Held
 from ranklake.comparison.published import Span, Tables, sides
 from ranklake.config import Gate, of_values
 from ranklake.errors import ConfigError
-
-Day = date | str
-"""A day, or its ISO form."""
+from ranklake.schemas import Day
 
 
 def compare(
-    tables: Tables,
+    tables: Tables | Found,
     candidate: str,
     baseline: str,
     *,
@@ -29,6 +28,7 @@ def compare(
 ) -> Comparison:
     """How much better the candidate is: one row a series, with the interval of the difference.
 
+    tables    a Lake, spark_lake(...), or what evaluate(...) found of several models
     dates     a day, or the first and the last one; None: the newest that both models have
     metrics   names, with all their variants, or measures such as "recall@10"; none: all, likewise
               ks, slices (none: all queries together) and labels
@@ -43,7 +43,7 @@ def compare(
 
 
 def gate(
-    tables: Tables,
+    tables: Tables | Found,
     candidate: str,
     baseline: str,
     *,
@@ -70,7 +70,7 @@ def _gate(rules: Gate | Sequence[Mapping[str, object]]) -> Gate:
 
 
 def _asked(
-    tables: Tables,
+    tables: Tables | Found,
     models: tuple[str, str],
     dates: Day | tuple[Day, Day] | None,
     choice: Choice | None,
@@ -81,7 +81,8 @@ def _asked(
     candidate, baseline = ((aliases or {}).get(model, model) for model in models)
     if candidate == baseline:
         raise ConfigError(f"baseline: found {baseline}, which is the candidate, expected another")
-    found = sides(tables, candidate, baseline, span=_span(dates), choice=choice, rules=rules.rules)
+    held = tables if isinstance(tables, Tables) else Held(tables)
+    found = sides(held, candidate, baseline, span=_span(dates), choice=choice, rules=rules.rules)
     return compared(
         found.candidate,
         found.baseline,

@@ -48,6 +48,7 @@ class Question:
 class Comparison:
     """A candidate against a baseline.
 
+    run_id   the candidate's run of the last day
     rows     as in the table comparisons, without run_id: one a series that was asked for (rule is
              empty), then one a rule and series
     verdict  of the gate; None without a rule
@@ -56,6 +57,7 @@ class Comparison:
 
     candidate: str
     baseline: str
+    run_id: str
     rows: pa.Table
     verdict: Verdict | None
     notes: tuple[str, ...]
@@ -91,6 +93,7 @@ def compared(
     return Comparison(
         candidate.model,
         baseline.model,
+        candidate.run_id,
         pa.Table.from_pylist(rows, schema=_SCHEMA),
         worst(binding) if tests else None,
         (*_left_out(left_out), *_notes(candidate, baseline, question, pair)),

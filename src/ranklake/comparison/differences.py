@@ -102,7 +102,9 @@ def differences(candidate: SeriesSums, baseline: SeriesSums) -> Differences:
         & np.isfinite(delta.std_err)
         & ~is_rounding(delta.std_err, np.maximum(np.abs(one.value), np.abs(other.value)))
     )
-    is_same = (one.num == other.num).all(axis=1) & (one.den == other.den).all(axis=1)
+    # Spark adds in any order: what is the same may differ in its last digits.
+    is_same = is_rounding(np.abs(one.num - other.num), np.abs(other.num)).all(axis=1)
+    is_same &= (one.den == other.den).all(axis=1)
     is_same &= np.isfinite(one.value)
     return Differences(
         delta, relative, is_enough & ~is_same, is_same, np.maximum(one.uppers, other.uppers)

@@ -2,19 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
-from typing import NamedTuple, Protocol, Unpack
+from typing import NamedTuple, Protocol, Unpack, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ranklake import metrics
+from ranklake import metrics, schemas
 from ranklake.choose import Choice
 from ranklake.comparison.judge import unpublished
 from ranklake.comparison.sides import Series, Side
 from ranklake.config import GateRule
 from ranklake.errors import ConfigError, NoInputError
 from ranklake.estimate import KEYS, added
-from ranklake.lake import Asked, is_in
 from ranklake.metrics import Measure
 
 _ROWS_AT_ONCE = 6_000
@@ -23,14 +22,15 @@ _UNSHOWN = "queries.unlabelled"
 """The check that a model has whose candidates were scored, not shown."""
 
 
+@runtime_checkable
 class Tables(Protocol):
     """Published tables, as `Lake` has them."""
 
-    def metrics(self, **asked: Unpack[Asked]) -> pa.Table: ...
+    def metrics(self, **asked: Unpack[schemas.Wanted]) -> pa.Table: ...
 
-    def metric_sums(self, **asked: Unpack[Asked]) -> pa.Table: ...
+    def metric_sums(self, **asked: Unpack[schemas.Wanted]) -> pa.Table: ...
 
-    def quality(self, **asked: Unpack[Asked]) -> pa.Table: ...
+    def quality(self, **asked: Unpack[schemas.Wanted]) -> pa.Table: ...
 
     def latest_dates(
         self, n: int = 1, *, models: str | Iterable[str] | None = None
@@ -79,7 +79,8 @@ def sides(
     """
     models = (candidate, baseline)
     days, left_out = _days(tables, models, span)
-    rows = tables.metrics(dates=days, models=models, columns=_COLUMNS, where="window_days = 1")
+    of_days = {"window_days": [1]}
+    rows = tables.metrics(dates=days, models=models, columns=_COLUMNS, matching=[of_days])
     wanted = _none(rows) if choice is None else choice.of(rows)
     needed = pa.concat_tables([wanted, *[rows.filter(_of_rule(rule)) for rule in rules]])
     problems = [
@@ -182,7 +183,7 @@ def _sums(
     tables: Tables, days: Sequence[date], models: Sequence[str], needed: pa.Table
 ) -> pa.Table:
     """Both models' rows of metric_sums that are needed, added over the days."""
-    condition, n_rows = _condition(needed), len(needed) * _ROWS_BESIDE // len(days) + 1
+    matching, n_rows = _matching(needed), len(needed) * _ROWS_BESIDE // len(days) + 1
     n_at_once = max(1, _ROWS_AT_ONCE // n_rows)
     columns = (*KEYS, "event_date", "num", "den", "fingerprint", "definition_hash")
     return added(
@@ -193,7 +194,7 @@ def _sums(
                 dates=days[begin : begin + n_at_once],
                 models=models,
                 columns=columns,
-                where=condition,
+                matching=matching,
             )
         )
     )
@@ -204,24 +205,17 @@ def _by_day(rows: pa.Table) -> Iterator[pa.Table]:
         yield rows.filter(pc.field("event_date") == day)
 
 
-def _condition(needed: pa.Table) -> str:
+def _matching(needed: pa.Table) -> schemas.Matching:
     """The rows of metric_sums that the series need: their own, and those that count queries."""
     measures = [_measure(series) for series in _series(needed)]
     parts = {part.metric.name for measure in measures for part in measure.parts}
-    own = {*pc.unique(needed["metric"]).to_pylist()}
-    ks = {0, *pc.unique(needed["k"]).to_pylist()}
-    populations = {*pc.unique(needed["population"]).to_pylist()}
-    return " AND ".join(
-        [
-            *[
-                is_in(name, pc.unique(needed[name]).to_pylist())
-                for name in ("slice", "slice_value", "label")
-            ],
-            f"k IN ({', '.join(map(str, sorted(ks)))})",
-            f"({is_in('metric', sorted(_COUNTING))} OR {is_in('metric', sorted(own | parts))}"
-            f" AND {is_in('population', sorted(populations))})",
-        ]
-    )
+    values = {name: pc.unique(needed[name]).to_pylist() for name in Series._fields}
+    shared = {
+        **{name: values[name] for name in ("slice", "slice_value", "label")},
+        "k": sorted({0, *values["k"]}),
+    }
+    own = {"metric": sorted({*values["metric"], *parts}), "population": values["population"]}
+    return [{**shared, "metric": sorted(_COUNTING)}, {**shared, **own}]
 
 
 _COUNTING = {"hit_rate", "judged", "n_queries"}
@@ -249,9 +243,9 @@ def _side(
 
 def _unshown(tables: Tables, days: Sequence[date], models: Sequence[str]) -> set[str]:
     """The models whose candidates were not all shown."""
-    condition = is_in("name", [_UNSHOWN])
+    named = {"name": [_UNSHOWN]}
     columns = ("model_version",)
-    found = tables.quality(dates=days, models=models, columns=columns, where=condition)
+    found = tables.quality(dates=days, models=models, columns=columns, matching=[named])
     return {*found["model_version"].to_pylist()}
 
 

@@ -4,7 +4,7 @@ The steps are lazy and know nothing of each other; this is the only room that jo
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
 from typing import Any
@@ -16,11 +16,13 @@ from pyspark.sql import functions as F
 from ranklake import config as configuration
 from ranklake import read, schemas
 from ranklake.aggregate.slices import Dictionary, identified
+from ranklake.comparison import Comparison
 from ranklake.complaints import data_errors
 from ranklake.config import EvalConfig
 from ranklake.errors import ConfigError
 from ranklake.pipeline.assembled import cleaned, frames_of
 from ranklake.pipeline.attempt import attempt, failures_recorded
+from ranklake.pipeline.baseline import Baseline
 from ranklake.pipeline.checks import Unmatched, checks_of, unmatched_of
 from ranklake.pipeline.duplicates import refuse_broken_promise, refuse_duplicates
 from ranklake.pipeline.fingerprints import Fingerprints, fingerprints_of
@@ -41,15 +43,18 @@ from ranklake.together import together
 class Evaluation:
     """What one run found: the rows of metrics, metric_sums and quality, as Arrow tables.
 
+    comparisons are its models against the baseline, where one was named.
     per_query() is a lazy DataFrame of one row per (model, query, label): counts, hit arrays and a
     column a measure, null where undefined. It is computed from the log whenever it is used.
     """
 
+    day: date
     run_id: str
     metrics: pa.Table
     metric_sums: pa.Table
     quality: pa.Table
     per_query: Callable[[], DataFrame]
+    comparisons: Sequence[Comparison] = ()
 
 
 def evaluate(
@@ -58,6 +63,7 @@ def evaluate(
     day: date,
     *,
     models: Sequence[str] = (),
+    baseline: str | None = None,
     label_as_of: datetime | None = None,
     sources: Mapping[str, read.Source] | None = None,
     redefine: bool = False,
@@ -65,6 +71,7 @@ def evaluate(
 ) -> Evaluation:
     """Evaluates one day for all its models (or those named) in one pass, and publishes the numbers.
 
+    The models are compared with `baseline`, a name or an alias, of this run or published before.
     Labels that reached the log after `label_as_of` (by default what the configuration says) do not
     count. `sources` replaces the configured inputs. Without a lake nothing is published.
     Raises a RanklakeError; then the tables hold what they held, and runs has a FAILED row, or of
@@ -74,31 +81,38 @@ def evaluate(
     if config.lake.is_given:
         check_tables(spark, config, lake_tables(config))
     with failures_recorded(spark, config, run):
-        return _evaluated(spark, config, run, models=models, sources=sources, redefine=redefine)
+        against = Baseline.of(baseline, spark, config) if baseline else None
+        only = _Only(models, against, sources, redefine)
+        return _evaluated(spark, config, run, only)
 
 
-def _evaluated(
-    spark: SparkSession,
-    config: EvalConfig,
-    run: Run,
-    *,
-    models: Sequence[str],
-    sources: Mapping[str, read.Source] | None,
-    redefine: bool,
-) -> Evaluation:
+@dataclass(frozen=True)
+class _Only:
+    """What a run was told beside its configuration."""
+
+    models: Sequence[str]
+    baseline: Baseline | None
+    sources: Mapping[str, read.Source] | None
+    redefine: bool
+
+
+def _evaluated(spark: SparkSession, config: EvalConfig, run: Run, only: _Only) -> Evaluation:
     with run.stage("read"):
+        sources = only.sources
         if sources is None:
             sources = read.opened(spark, config.inputs.given(), slices=config.slices.columns)
         check_needs(config, sources, known_by=run.label_as_of)
         # Before any row is read: what changes from now on is seen as a change later.
         files = fingerprints_of(sources, config, run.day, known_by=run.label_as_of)
-        day = day_of(sources, config, run.day, models=models, known_by=run.label_as_of)
-        run.models, run.inputs = day.models, _described(sources, day, files, only=models)
+        day = day_of(sources, config, run.day, models=only.models, known_by=run.label_as_of)
+        run.models, run.inputs = day.models, _described(sources, day, files, only=only.models)
+        if only.baseline:
+            only.baseline.check(run)
     with run.stage("slices", day.n_rows), data_errors("inputs"):
-        slice_lists, dictionary = _defined(spark, config, run, day, redefine=redefine)
+        slice_lists, dictionary = _defined(spark, config, run, day, redefine=only.redefine)
     frames = _framed(day, config, slice_lists)
     run.plan, run.plan_reason = frames.plan
-    known = within_limits(spark, config, run, day, frames, has_every=not models)
+    known = within_limits(spark, config, run, day, frames, has_every=not only.models)
     publisher = Publisher(spark, config, run) if config.lake.is_given else None
     with run.stage("label, rank, measure", day.n_rows), data_errors("inputs"):
         bucket_sums, unmatched = _summed(day, frames, config, dictionary, publisher, known)
@@ -109,14 +123,19 @@ def _evaluated(
         metrics = metrics_of(metric_sums, config, run)
         found = checks_of(day, frames, unmatched, bucket_sums, config)
         checks = pa.concat_tables([found, known.checks])
+    per_query = partial(frames.per_query, config.per_query)
+    evaluation = Evaluation(run.day, run.run_id, metrics, metric_sums, checks, per_query)
+    if only.baseline:
+        with run.stage("compare"):
+            compared = only.baseline.compared(evaluation, config)
+            evaluation = replace(evaluation, comparisons=compared)
     if publisher:
         if config.rejected.samples:
             with run.stage("rejected"), data_errors("inputs"):
                 publisher.rejected(rejected_of(day, frames, config))
         with run.stage("publish"):
-            publisher.publish(metric_sums, checks, metrics)
-    per_query = partial(frames.per_query, config.per_query)
-    return Evaluation(run.run_id, metrics, metric_sums, checks, per_query)
+            publisher.publish(metric_sums, checks, metrics, evaluation.comparisons)
+    return evaluation
 
 
 def _summed(

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ranklake import schemas, write
+from ranklake.comparison import Comparison
 from ranklake.config import EvalConfig
 from ranklake.errors import ConfigError
 from ranklake.metrics import Measure
@@ -60,6 +61,12 @@ def check_tables(spark: SparkSession, config: EvalConfig, tables: Sequence[schem
         raise ConfigError(problems)
 
 
+def same_question(found: Comparison) -> write.Within:
+    """What tells its rows from those of another baseline, or of other days."""
+    first = found.rows["date_from"][0].as_py()
+    return (("baseline_version", "=", found.baseline), ("date_from", "=", first))
+
+
 class _Partitions(TypedDict):
     day: date
     models: list[str]
@@ -92,15 +99,28 @@ class Publisher:
         """Replaces the run's partitions of the table by rows made on the driver."""
         self._replace(table, rows)
 
+    def compared(self, comparisons: Sequence[Comparison]) -> None:
+        """Replaces the comparisons with the same baseline over the same days, and no other."""
+        if comparisons:
+            rows = pa.concat_tables([found.rows for found in comparisons])
+            self._replace(schemas.COMPARISONS, rows, within=same_question(comparisons[0]))
+
     def rejected(self, rows: DataFrame) -> None:
         """Replaces the run's partitions of rejected."""
         self._replace(schemas.REJECTED, rows.coalesce(1))
 
-    def publish(self, metric_sums: pa.Table, quality: pa.Table, metrics: pa.Table) -> None:
+    def publish(
+        self,
+        metric_sums: pa.Table,
+        quality: pa.Table,
+        metrics: pa.Table,
+        comparisons: Sequence[Comparison] = (),
+    ) -> None:
         """Writes what the run found: the commit of `metrics` is the publication."""
         together(
             partial(self.replace, schemas.METRIC_SUMS, metric_sums),
             partial(self.replace, schemas.QUALITY, quality),
+            partial(self.compared, comparisons),
         )
         self.replace(schemas.METRICS, metrics)
         self.record("SUCCESS")
@@ -121,11 +141,15 @@ class Publisher:
         with suppress(Exception):
             self.record("FAILED", message=f"{type(error).__name__}: " + "\n".join(first_lines))
 
-    def _replace(self, table: schemas.Table, rows: DataFrame | pa.Table) -> int:
+    def _replace(
+        self, table: schemas.Table, rows: DataFrame | pa.Table, *, within: write.Within = ()
+    ) -> int:
         run, lake = self._run, self._config.lake
         partitions = _Partitions(day=run.day, models=list(run.models), run_id=run.run_id)
         if isinstance(rows, pa.Table):
-            version = write.replace_little(self._spark, rows, lake, table, **partitions)
+            version = write.replace_little(
+                self._spark, rows, lake, table, **partitions, within=within
+            )
         else:
             version = write.replace_partitions(rows, lake, table, **partitions)
         run.table_versions[table.name] = version

@@ -14,6 +14,7 @@ from ranklake.read.published import (
     published_runs,
     recorded_definitions,
 )
+from ranklake.read.tables import SparkTables
 
 __all__ = [
     "NO_FILES",
@@ -21,6 +22,7 @@ __all__ = [
     "Published",
     "PublishedRun",
     "Source",
+    "SparkTables",
     "around_date",
     "committed",
     "fingerprint",

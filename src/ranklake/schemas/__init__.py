@@ -38,6 +38,7 @@ from ranklake.schemas.lake import (
     SliceLists,
 )
 from ranklake.schemas.table import Check, Column, Table
+from ranklake.schemas.wanted import Day, Matching, Wanted, days_of, several
 
 __all__ = [
     "CLICKS",
@@ -70,9 +71,14 @@ __all__ = [
     "SCORES",
     "Check",
     "Column",
+    "Day",
+    "Matching",
     "SliceLists",
     "Table",
+    "Wanted",
     "arrow_rows",
     "arrow_schema",
+    "days_of",
     "is_model_version",
+    "several",
 ]
