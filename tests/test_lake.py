@@ -12,10 +12,10 @@ import pytest
 from deltalake import DeltaTable
 from lakes import DAY, created, ran, recorded, replaced
 
-from ranklake import lake as lake_module
 from ranklake import schemas
 from ranklake.errors import ConfigError, ContractError
 from ranklake.lake import Lake
+from ranklake.lake import lake as lake_module
 
 NEXT_DAY = date(2026, 1, 2)
 DEPENDENT = ("metric_sums", "query_metrics", "quality")
@@ -62,6 +62,27 @@ def test_a_published_run_is_read_from_every_table(path: Path) -> None:
     assert lake.quality()["value"].to_pylist() == [0.25]
     assert lake.comparisons().num_rows == 0
     assert lake.runs()["run_id"].to_pylist() == ["r1"]
+
+
+def test_a_snapshot_is_the_lake_as_it_was(path: Path, opened: list[str]) -> None:
+    ran(path, "r1", value=0.25)
+    ran(path, "r1", value=0.25, day=NEXT_DAY, models=("v1", "v2"))
+    snapshot = Lake(path).snapshot()
+    assert snapshot.metric_sums(dates=NEXT_DAY, models="v2")["num"].to_pylist() == [[0.25]]
+    ran(path, "r2", value=0.5)
+    assert Lake(path).metrics(dates=DAY)["value"].to_pylist() == [0.5]
+    opened.clear()
+    for asked, n in (
+        ({}, 3),
+        ({"dates": DAY}, 1),
+        ({"models": "v2"}, 1),
+        ({"dates": "2026-02-01"}, 0),
+    ):
+        for table in ("metrics", "metric_sums"):
+            found = getattr(snapshot, table)(**asked)
+            assert found["run_id"].to_pylist() == ["r1"] * n
+    assert snapshot.snapshot().metrics()["value"].to_pylist() == [0.25] * 3
+    assert opened == []
 
 
 def test_columns_have_the_declared_types(path: Path) -> None:

@@ -22,6 +22,7 @@ from ranklake.cli import (
     show,
     trec,
 )
+from ranklake.cli.startup import without_pandas
 from ranklake.errors import ConfigError, RanklakeError, RanklakeWarning
 
 app = typer.Typer(
@@ -45,11 +46,17 @@ app.command("trec")(trec.trec)
 app.command("check")(check.check)
 
 
+_QUICK = ("compare", "gate", "show", "trend")
+"""Commands that read tables, and start no JVM unless they are in a catalog."""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs one command. Returns on success (a platform may count exit(0) as an error).
 
     Raises SystemExit with the error's exit code otherwise, after saying what is wrong on stderr.
     """
+    if arguments is None and sys.argv[1:2] and sys.argv[1] in _QUICK:
+        without_pandas()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show

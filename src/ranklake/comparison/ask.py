@@ -81,7 +81,7 @@ def _asked(
     candidate, baseline = ((aliases or {}).get(model, model) for model in models)
     if candidate == baseline:
         raise ConfigError(f"baseline: found {baseline}, which is the candidate, expected another")
-    held = tables if isinstance(tables, Tables) else Held(tables)
+    held = tables.snapshot() if isinstance(tables, Tables) else Held(tables)
     found = sides(held, candidate, baseline, span=_span(dates), choice=choice, rules=rules.rules)
     return compared(
         found.candidate,

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from ranklake.estimate import (
     MIN_CLUSTERS,
@@ -20,6 +19,8 @@ from ranklake.estimate import (
     Estimates,
     SeriesSums,
     is_rounding,
+    normal_quantile,
+    p_value,
     spread,
     student_t,
 )
@@ -66,15 +67,13 @@ class Differences:
     @property
     def p_values(self) -> Array:
         """Two-sided, of no difference: Student's t. nan where nothing is tested."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            t = np.abs(self.delta.value) / self.delta.std_err
-        p = 2 * stats.t.sf(t, np.maximum(self.delta.n_clusters - 1, 1))
-        tested: Array = np.where(self.is_same, 1.0, np.where(self.is_enough, p, np.nan))
+        found = np.where(self.is_enough, p_value(self.delta), np.nan)
+        tested: Array = np.where(self.is_same, 1.0, found)
         return tested
 
     def smallest_found(self, alpha: float) -> Array:
         """The difference that a test at alpha finds in 80 % of the cases: 2.8 standard errors."""
-        reach = stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(POWER)
+        reach = normal_quantile(1 - alpha / 2) + normal_quantile(POWER)
         found: Array = np.where(self.is_enough, reach * self.delta.std_err, np.nan)
         return found
 

@@ -61,6 +61,10 @@ class Held:
         """The day, where these models have metrics."""
         return [self._day][:n] if len(self.metrics(models=models)) else []
 
+    def snapshot(self) -> "Held":
+        """These tables do not change."""
+        return self
+
     def _of(self, name: str, asked: Wanted) -> pa.Table:
         rows, columns = self._tables[name], asked.get("columns")
         parts = {"event_date": asked.get("dates"), "model_version": asked.get("models")}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
+from functools import partial
 from typing import NamedTuple, Protocol, Unpack, runtime_checkable
 
 import pyarrow as pa
@@ -14,7 +15,8 @@ from ranklake.comparison.sides import Series, Side
 from ranklake.config import GateRule
 from ranklake.errors import ConfigError, NoInputError
 from ranklake.estimate import KEYS, added
-from ranklake.metrics import Measure
+from ranklake.metrics import Measure, Population
+from ranklake.together import ahead
 
 _ROWS_AT_ONCE = 6_000
 """Rows of metric_sums that are read together: 400 buckets of two doubles are 6.4 kB a row."""
@@ -35,6 +37,8 @@ class Tables(Protocol):
     def latest_dates(
         self, n: int = 1, *, models: str | Iterable[str] | None = None
     ) -> list[date]: ...
+
+    def snapshot(self) -> "Tables": ...
 
 
 class Span(NamedTuple):
@@ -79,27 +83,42 @@ def sides(
     """
     models = (candidate, baseline)
     days, left_out = _days(tables, models, span)
-    of_days = {"window_days": [1]}
-    rows = tables.metrics(dates=days, models=models, columns=_COLUMNS, matching=[of_days])
-    wanted = _none(rows) if choice is None else choice.of(rows)
-    needed = pa.concat_tables([wanted, *[rows.filter(_of_rule(rule)) for rule in rules]])
+    runs, series = _published(tables, days, models)
+    wanted = _none(series) if choice is None else choice.of(series)
+    needed = pa.concat_tables([wanted, *[series.filter(_of_rule(rule)) for rule in rules]])
     problems = [
-        *unpublished(rules, _common(rows, models) if rules else []),
+        *unpublished(rules, _common(series, models) if rules else []),
         *_redefined(needed),
-        *_of_other_age(rows, models),
+        *_of_other_age(runs, models),
     ]
     if problems:
         raise ConfigError(problems)
-    sums = _sums(tables, days, models, needed)
     unshown = _unshown(tables, days, models)
-    one, other = (_side(m, days, sums, rows, shows_all=m not in unshown) for m in models)
+    sums = _sums(tables, days, models, needed)
+    one, other = (_side(m, days, runs, sums, shows_all=m not in unshown) for m in models)
     return Sides(one, other, _series(wanted), _derived(needed), left_out)
 
 
-_COLUMNS = (
-    *("event_date", "model_version", "run_id", *Series._fields),
-    *("window_days", "definition_hash", "label_as_of", "is_mature"),
-)
+def _published(
+    tables: Tables, days: Sequence[date], models: Sequence[str]
+) -> tuple[pa.Table, pa.Table]:
+    """What metrics say of both models: one row a day and model, and one a model and series.
+
+    A series that was defined twice has two rows; event_date is the first day of each.
+    """
+    keys = (*Series._fields, "window_days", "model_version", "definition_hash")
+    rows = tables.metrics(
+        dates=days,
+        models=models,
+        columns=(*_OF_A_RUN, *(key for key in keys if key not in _OF_A_RUN)),
+        matching=[{"window_days": [1]}],
+    )
+    series = rows.group_by([*keys]).aggregate([("event_date", "min")])
+    runs = rows.group_by([*_OF_A_RUN]).aggregate([])
+    return runs, series.rename_columns({"event_date_min": "event_date"})
+
+
+_OF_A_RUN = ("event_date", "model_version", "run_id", "label_as_of", "is_mature")
 
 
 def _days(
@@ -167,11 +186,10 @@ def _redefined(rows: pa.Table) -> Iterator[str]:
             )
 
 
-def _of_other_age(rows: pa.Table, models: Sequence[str]) -> Iterator[str]:
+def _of_other_age(runs: pa.Table, models: Sequence[str]) -> Iterator[str]:
     """A sentence for each day on which one model's labels were known later than the other's."""
-    keys = ["event_date", "model_version", "label_as_of"]
     by_day: dict[date, dict[str, datetime | None]] = {}
-    for row in rows.group_by(keys).aggregate([]).sort_by("event_date").to_pylist():
+    for row in runs.sort_by("event_date").to_pylist():
         by_day.setdefault(row["event_date"], {})[row["model_version"]] = row["label_as_of"]
     for day, known in by_day.items():
         if len({*known.values()}) > 1:
@@ -183,53 +201,54 @@ def _sums(
     tables: Tables, days: Sequence[date], models: Sequence[str], needed: pa.Table
 ) -> pa.Table:
     """Both models' rows of metric_sums that are needed, added over the days."""
-    matching, n_rows = _matching(needed), len(needed) * _ROWS_BESIDE // len(days) + 1
+    n_rows = len(needed) * _ROWS_BESIDE + 1
     n_at_once = max(1, _ROWS_AT_ONCE // n_rows)
-    columns = (*KEYS, "event_date", "num", "den", "fingerprint", "definition_hash")
-    return added(
-        part
-        for begin in range(0, len(days), n_at_once)
-        for part in _by_day(
-            tables.metric_sums(
-                dates=days[begin : begin + n_at_once],
-                models=models,
-                columns=columns,
-                matching=matching,
-            )
-        )
+    ask = partial(
+        tables.metric_sums,
+        models=models,
+        columns=(*KEYS, "event_date", "num", "den", "fingerprint", "definition_hash"),
+        matching=_matching(needed),
     )
+    some = [partial(ask, dates=days[at : at + n_at_once]) for at in range(0, len(days), n_at_once)]
+    return added(part for rows in ahead(some) for part in _by_day(rows))
 
 
 def _by_day(rows: pa.Table) -> Iterator[pa.Table]:
-    for day in pc.unique(rows["event_date"]).to_pylist():
-        yield rows.filter(pc.field("event_date") == day)
+    """The rows of each day; of one day alone they are not copied."""
+    days = pc.unique(rows["event_date"]).to_pylist()
+    for day in days:
+        yield rows if len(days) == 1 else rows.filter(pc.field("event_date") == day)
 
 
 def _matching(needed: pa.Table) -> schemas.Matching:
     """The rows of metric_sums that the series need: their own, and those that count queries."""
-    measures = [_measure(series) for series in _series(needed)]
-    parts = {part.metric.name for measure in measures for part in measure.parts}
-    values = {name: pc.unique(needed[name]).to_pylist() for name in Series._fields}
-    shared = {
-        **{name: values[name] for name in ("slice", "slice_value", "label")},
-        "k": sorted({0, *values["k"]}),
-    }
-    own = {"metric": sorted({*values["metric"], *parts}), "population": values["population"]}
-    return [{**shared, "metric": sorted(_COUNTING)}, {**shared, **own}]
+    places = ("slice", "slice_value", "label")
+    shared = {name: pc.unique(needed[name]).to_pylist() for name in places}
+    shared["k"] = sorted({0, *pc.unique(needed["k"]).to_pylist()})
+    own: dict[str, set[str]] = {}
+    for series in _series(needed):
+        measures = (_measure(series), *_measure(series).parts)
+        own.setdefault(series.population, set()).update(one.metric.name for one in measures)
+    return [
+        {**shared, "metric": sorted(names), "population": [population]}
+        for population, names in (*_COUNTING.items(), *sorted(own.items()))
+    ]
 
 
-_COUNTING = {"hit_rate", "judged", "n_queries"}
+_COUNTING = {
+    Population.ALL: ("judged", "n_queries"),
+    Population.WITH_RELEVANT: ("hit_rate", "n_queries"),
+}
 """Metrics that say how many queries stand behind another one, and how many of its items."""
 _ROWS_BESIDE = 2
 """Rows of metric_sums, at most, for one of the series that are needed."""
 
 
 def _side(
-    model: str, days: Sequence[date], sums: pa.Table, rows: pa.Table, *, shows_all: bool
+    model: str, days: Sequence[date], runs: pa.Table, sums: pa.Table, *, shows_all: bool
 ) -> Side:
-    own = rows.filter(pc.field("model_version") == model)
-    last = own.filter(pc.field("event_date") == days[-1]).slice(0, 1).to_pylist()[0]
-    mature = {*pc.unique(own["is_mature"]).to_pylist()}
+    own = runs.filter(pc.field("model_version") == model).sort_by("event_date").to_pylist()
+    last, mature = own[-1], {run["is_mature"] for run in own}
     return Side(
         model=model,
         days=days,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 Array = npt.NDArray[np.float64]
 
@@ -56,5 +56,18 @@ def is_rounding(std_err: Array, value: Array) -> npt.NDArray[np.bool_]:
 
 def student_t(n_clusters: npt.NDArray[np.int64], alpha: float | Array) -> Array:
     """How many standard errors a two-sided interval at 1 - alpha reaches to either side."""
-    quantiles: Array = stats.t.ppf(1 - np.asarray(alpha) / 2, np.maximum(n_clusters - 1, 1))
+    quantiles: Array = special.stdtrit(np.maximum(n_clusters - 1, 1), 1 - np.asarray(alpha) / 2)
     return quantiles
+
+
+def p_value(estimates: Estimates) -> Array:
+    """Two-sided, of a value of 0: Student's t with one degree of freedom a bucket, less one."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.abs(estimates.value) / estimates.std_err
+    p: Array = 2 * special.stdtr(np.maximum(estimates.n_clusters - 1, 1), -t)
+    return p
+
+
+def normal_quantile(share: float) -> float:
+    """How many standard errors above the mean that share of a normal distribution ends."""
+    return float(special.ndtri(share))

@@ -62,6 +62,8 @@ class SeriesSums:
     def take(self, rows: Sequence[int]) -> "SeriesSums":
         """These rows, in this order."""
         at = np.asarray(rows, dtype=np.int64)
+        if np.array_equal(at, np.arange(len(self.keys))):
+            return self
         return SeriesSums(
             keys=self.keys.take(pa.array(at)),
             num=self.num[at],
@@ -88,10 +90,10 @@ def series_of(metric_sums: pa.Table, *, derived: Sequence[Measure] = ()) -> Seri
     keys = pa.concat_tables([part.keys for part in parts])
     return SeriesSums(
         keys=keys,
-        num=np.concatenate([part.num for part in parts]),
-        den=np.concatenate([part.den for part in parts]),
-        value=np.concatenate([part.value for part in parts]),
-        without=np.concatenate([part.without for part in parts]),
+        num=_stacked([part.num for part in parts]),
+        den=_stacked([part.den for part in parts]),
+        value=_stacked([part.value for part in parts]),
+        without=_stacked([part.without for part in parts]),
         counts=totals.counts(keys),
     )
 
@@ -203,6 +205,11 @@ def matrix(lists: pa.ChunkedArray) -> Array:
     n_rows = len(lists)
     flat = pc.list_flatten(lists).to_numpy()
     return flat.reshape(n_rows, -1) if n_rows else np.zeros((0, 0))
+
+
+def _stacked(arrays: Sequence[Array]) -> Array:
+    """The arrays below each other; one alone is not copied."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _upper(row: Mapping[str, Any]) -> float:

@@ -36,9 +36,8 @@ class _Total:
         self._keys = keys
         self._places: dict[_Key, int] = {}
         self._hashes: list[str] = []
-        self._fingerprinted: set[int] = set()
         self._num = self._den = np.zeros((0, 0))
-        self._fingerprints = np.zeros((0, 0), dtype=np.int64)
+        self._fingerprints: dict[int, npt.NDArray[np.int64]] = {}
 
     def add(self, part: pa.Table) -> None:
         """Adds one part's rows."""
@@ -49,11 +48,10 @@ class _Total:
         self._grow(num.shape[1])
         self._num[at] += num
         self._den[at] += den
-        with_queries = part["fingerprint"].is_valid().to_numpy()
-        if with_queries.any():
-            of_queries = np.flatnonzero(with_queries)
-            self._fingerprints[at[of_queries]] ^= matrix(part["fingerprint"].take(of_queries))
-            self._fingerprinted.update(at[of_queries].tolist())
+        of_queries = np.flatnonzero(part["fingerprint"].is_valid().to_numpy())
+        hashes = matrix(part["fingerprint"].take(of_queries))
+        for place, more in zip(at[of_queries].tolist(), hashes, strict=True):
+            self._fingerprints[place] = self._fingerprints.get(place, 0) ^ more
 
     def _places_of(self, part: pa.Table) -> Any:
         """The place of every row; new keys get new ones."""
@@ -89,7 +87,6 @@ class _Total:
         n_new = len(self._places) - len(self._num)
         if n_new or not before:
             self._num, self._den = (_longer(a, n_new, n_buckets) for a in (self._num, self._den))
-            self._fingerprints = _longer(self._fingerprints, n_new, n_buckets)
 
     def table(self) -> pa.Table:
         """The rows of metric_sums."""
@@ -99,21 +96,31 @@ class _Total:
             *[pa.array(column) for column in zip(*self._places, strict=True)],
             *[*lists, pa.array(self._hashes, pa.string())],
         ]
-        return pa.table(dict(zip(names, columns, strict=True))) if self._places else _EMPTY
+        return (
+            pa.table(dict(zip(names, columns, strict=True)))
+            if self._places
+            else _EMPTY.empty_table()
+        )
 
     def _fingerprint_lists(self) -> pa.Array:
-        places = range(len(self._places))
-        has_one = np.array([place in self._fingerprinted for place in places], dtype=bool)
-        whole = _lists(self._fingerprints)
-        return pa.compute.if_else(pa.array(has_one), whole, pa.scalar(None, whole.type))
+        """Null where no part has one."""
+        n_buckets = self._num.shape[1]
+        found = [self._fingerprints.get(place) for place in range(len(self._places))]
+        ends = np.cumsum([0, *(0 if hashes is None else n_buckets for hashes in found)])
+        there = [hashes for hashes in found if hashes is not None]
+        return pa.ListArray.from_arrays(
+            pa.array(ends, pa.int32()),
+            pa.array(np.concatenate([np.zeros(0, dtype=np.int64), *there])),
+            mask=pa.array([hashes is None for hashes in found]),
+        )
 
 
-_EMPTY = pa.table(
+_EMPTY = pa.schema(
     {
-        **{name: pa.array([], pa.int32() if name == "k" else pa.string()) for name in KEYS},
-        **{name: pa.array([], pa.list_(pa.float64())) for name in ("num", "den")},
-        "fingerprint": pa.array([], pa.list_(pa.int64())),
-        "definition_hash": pa.array([], pa.string()),
+        **{name: pa.int32() if name == "k" else pa.string() for name in KEYS},
+        **{name: pa.list_(pa.float64()) for name in ("num", "den")},
+        "fingerprint": pa.list_(pa.int64()),
+        "definition_hash": pa.string(),
     }
 )
 

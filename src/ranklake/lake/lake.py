@@ -1,4 +1,4 @@
-"""Reading the lake's tables without a JVM: deltalake → Arrow.
+"""The lake's tables, as they were published.
 
 `metrics` is the publication: a day and a model are published by one commit of it, and by nothing
 else. The other tables are written before it, so they may be ahead of it: after a crash, or while
@@ -7,7 +7,6 @@ a run publishes. Such a partition is read at the version that the published run 
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
 from functools import reduce
 from operator import and_
@@ -17,11 +16,12 @@ from typing import Any, NamedTuple, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from ranklake import schemas
 from ranklake.errors import ConfigError, ContractError
+from ranklake.lake.query import Asked, PartsAsked, Query, is_in, parts_asked, schema_of
 
 
 class _Part(NamedTuple):
@@ -34,13 +34,6 @@ class _Part(NamedTuple):
 
 _MAY_BE_EMPTY = (schemas.QUERY_METRICS, schemas.COMPARISONS)
 """Tables that a run without detail, or without a baseline, writes no row of."""
-
-
-class Asked(schemas.Wanted, total=False):
-    """What is asked of a table: days, models, columns, rows that match; or anything in SQL."""
-
-    where: str | None
-    """A condition in SQL over the table's columns: "slice = 'device' AND k = 10"."""
 
 
 class Lake:
@@ -66,7 +59,7 @@ class Lake:
         `value` is num / den, null where den is 0; std_err, ci_low and ci_high are null where
         status is insufficient.
         """
-        return _Query.of(asked).rows(self._open(schemas.METRICS), _asked_parts(asked))
+        return Query.of(asked).rows(self._open(schemas.METRICS), parts_asked(asked).conditions)
 
     def metric_sums(self, **asked: Unpack[Asked]) -> pa.Table:
         """One row is one series of one day and model: num and den, bucket by bucket.
@@ -100,7 +93,7 @@ class Lake:
         `model_version` is null where the attempt ended before its models were known: such rows
         are of no model that can be asked for.
         """
-        return _Query.of(asked).rows(self._open(schemas.RUNS), _asked_parts(asked))
+        return Query.of(asked).rows(self._open(schemas.RUNS), parts_asked(asked).conditions)
 
     def latest_dates(self, n: int = 1, *, models: str | Iterable[str] | None = None) -> list[date]:
         """The newest n days that have published metrics, newest first. Opens no data file."""
@@ -112,24 +105,33 @@ class Lake:
         }
         return sorted(days, reverse=True)[:n]
 
+    def snapshot(self) -> "Lake":
+        """The lake as it is now, whatever is published later: several answers fit together."""
+        return _Snapshot(self.path, storage_options=self._storage_options)
+
     def _published(self, table: schemas.Table, asked: Asked) -> pa.Table:
         """The table's rows of the runs that published.
 
         Whatever is opened after `metrics` is of the same run or of a later one, never of an
         earlier one: the answer is the lake as it was when `metrics` was opened.
         """
-        published = _parts_of(_PARTS.rows(self._open(schemas.METRICS), _asked_parts(asked)))
-        newest, query = self._open(table), _Query.of(asked)
-        rows = query.with_parts().rows(newest, _conditions(published))
+        published = self._parts(parts_asked(asked))
+        newest, asked_for = self._open(table), Query.of(asked)
+        query = asked_for.plus(_Part._fields)
+        rows = query.rows(newest, _conditions(published))
         lacking = published - _parts_of(rows)
-        if lacking and query.where:  # perhaps they are there, and no row of theirs meets it
+        if lacking and asked_for.where:  # perhaps they are there, and no row of theirs meets it
             lacking -= _parts_of(_PARTS.rows(newest, _conditions(lacking)))
-        earlier = self._earlier(table, newest, lacking, query.with_parts()) if lacking else ()
+        earlier = self._earlier(table, newest, lacking, query) if lacking else ()
         found = pa.concat_tables([_only(published, rows), *earlier])
-        return found if query.columns is None else found.select(query.columns)
+        return found if asked_for.columns is None else found.select(asked_for.columns)
+
+    def _parts(self, asked: PartsAsked) -> set[_Part]:
+        """What is published of these days and models."""
+        return _parts_of(_PARTS.rows(self._open(schemas.METRICS), asked.conditions))
 
     def _earlier(
-        self, table: schemas.Table, newest: DeltaTable, lacking: set[_Part], query: "_Query"
+        self, table: schemas.Table, newest: DeltaTable, lacking: set[_Part], query: "Query"
     ) -> Iterator[pa.Table]:
         """The rows of these partitions, a table a run, at the version that the run committed."""
         asked = ("run_id", "status", "table_versions", "config")
@@ -143,7 +145,7 @@ class Lake:
                 continue
             try:
                 committed = DeltaTable(newest.table_uri, version, self._storage_options)
-                rows = query.rows(committed, _conditions(parts), schema=_schema(newest))
+                rows = query.rows(committed, _conditions(parts), schema=schema_of(newest))
             except (DeltaError, pa.ArrowException, OSError) as error:
                 raise _gone(table, parts, f"version {version} cannot be read any more") from error
             yield _only(parts, rows)
@@ -158,6 +160,30 @@ class Lake:
             else:
                 problem = f"{self.path}: there is no such directory; is this the lake's path?"
             raise ConfigError(problem) from error
+
+
+class _Snapshot(Lake):
+    """A lake whose tables stay at the version at which they were first opened; metrics: now."""
+
+    def __init__(self, path: str, *, storage_options: Mapping[str, str] | None) -> None:
+        super().__init__(path, storage_options=storage_options)
+        self._opened: dict[str, DeltaTable] = {}
+        self._asked, self._found = PartsAsked((), ()), set[_Part]()
+        self._open(schemas.METRICS)
+
+    def snapshot(self) -> Lake:
+        """This one."""
+        return self
+
+    def _open(self, table: schemas.Table) -> DeltaTable:
+        if table.name not in self._opened:
+            self._opened[table.name] = super()._open(table)
+        return self._opened[table.name]
+
+    def _parts(self, asked: PartsAsked) -> set[_Part]:
+        if not self._asked.covers(asked):
+            self._asked, self._found = asked, super()._parts(asked)
+        return {part for part in self._found if asked.is_of(part.event_date, part.model_version)}
 
 
 def _version(
@@ -181,48 +207,7 @@ def _version(
     return max(own, default=None)
 
 
-@dataclass(frozen=True)
-class _Query:
-    """What is asked of a table, whatever the partition: columns (None: all) and a condition."""
-
-    columns: tuple[str, ...] | None = None
-    where: str | None = None
-
-    @classmethod
-    def of(cls, asked: Asked) -> "_Query":
-        columns = asked.get("columns")
-        conditions = [asked.get("where"), _matches(asked.get("matching"))]
-        given = [f"({condition})" for condition in conditions if condition]
-        return cls(None if columns is None else tuple(columns), " AND ".join(given) or None)
-
-    def with_parts(self) -> "_Query":
-        """The same, also asking which run and partition each row is of."""
-        if self.columns is None:
-            return self
-        return replace(self, columns=tuple(dict.fromkeys((*self.columns, *_Part._fields))))
-
-    def rows(
-        self, delta: DeltaTable, conditions: Iterable[str], *, schema: pa.Schema | None = None
-    ) -> pa.Table:
-        """The rows that meet all conditions; a column of the schema that is not there is null."""
-        there = _schema(delta)
-        schema = schema or there
-        names = self.columns or schema.names
-        absent = [f", NULL AS {_quoted(name)}" for name in schema.names if name not in there.names]
-        wheres = [f"({condition})" for condition in (*conditions, self.where or "TRUE")]
-        statement = (
-            f"SELECT {', '.join(map(_quoted, names))}"
-            f" FROM (SELECT *{''.join(absent)} FROM stored) WHERE {' AND '.join(wheres)}"
-        )
-        rows = pa.table(QueryBuilder().register("stored", delta).execute(statement))
-        return rows.cast(pa.schema([schema.field(name) for name in names]))
-
-
-_PARTS = _Query(columns=_Part._fields)
-
-
-def _schema(delta: DeltaTable) -> pa.Schema:
-    return pa.schema(delta.schema().to_arrow())
+_PARTS = Query(columns=_Part._fields)
 
 
 def _parts_of(rows: pa.Table) -> set[_Part]:
@@ -244,46 +229,6 @@ def _conditions(parts: set[_Part]) -> list[str]:
     days = {part.event_date for part in parts}
     models = {part.model_version for part in parts}
     return [is_in("event_date", sorted(days)), is_in("model_version", sorted(models))]
-
-
-def _asked_parts(asked: Asked) -> list[str]:
-    dates, models = asked.get("dates"), asked.get("models")
-    days = None if dates is None else schemas.days_of(dates)
-    conditions = [] if days is None else [is_in("event_date", days)]
-    return conditions + (
-        [] if models is None else [is_in("model_version", schemas.several(models))]
-    )
-
-
-def _matches(matching: schemas.Matching | None) -> str | None:
-    """The condition in SQL; None where all rows are asked for."""
-    if matching is None:
-        return None
-    each = [
-        " AND ".join([is_in(_quoted(column), values) for column, values in values_of.items()])
-        for values_of in matching
-    ]
-    return " OR ".join(f"({condition or 'TRUE'})" for condition in each) or "FALSE"
-
-
-def is_in(column: str, values: Iterable[date | str | int]) -> str:
-    """The condition in SQL. Nothing is in an empty list.
-
-    >>> is_in("model_version", ["v42", "v43"])
-    "model_version IN ('v42', 'v43')"
-    """
-    literals = [_literal(value) for value in values]
-    return f"{column} IN ({', '.join(literals)})" if literals else "FALSE"
-
-
-def _literal(value: date | str | int) -> str:
-    if isinstance(value, date):
-        return f"DATE '{value}'"
-    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
-
-
-def _quoted(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'
 
 
 def _has_no_detail(step: Mapping[str, Any]) -> bool:
