@@ -50,6 +50,7 @@ MAY_IMPORT = {
     "session": {"engine", "errors"},
     "simulate": {"errors"},
     "notebook": {*BELOW, "config", "engine", "pipeline", "read"},  # a door, as cli is one
+    "population": set(),
     "trec": {"errors"},
     "cli": {
         *(*BELOW, "choose", "comparison", "config", "lake", "notebook", "pipeline", "read"),
@@ -63,7 +64,7 @@ MAY_IMPORT = {
 
 WITHOUT_SPARK = (
     *("choose", "cli", "comparison", "config", "docgen", "errors", "estimate", "lake", "metrics"),
-    *("schemas", "together", "trec"),
+    *("population", "schemas", "together", "trec"),
 )
 """What an analyst's machine imports."""
 

@@ -12,21 +12,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ranklake.comparison import Comparison, compare, gate
+    from ranklake.comparison import Comparison, Trend, compare, gate, trend
     from ranklake.lake import Lake
     from ranklake.notebook import evaluate, spark_lake
     from ranklake.pipeline import Evaluation
 
-__all__ = ["Comparison", "Evaluation", "Lake", "compare", "evaluate", "gate", "spark_lake"]
+__all__ = [
+    "Comparison",
+    "Evaluation",
+    "Lake",
+    "Trend",
+    "compare",
+    "evaluate",
+    "gate",
+    "spark_lake",
+    "trend",
+]
 
 _HOMES = {
     "Comparison": "ranklake.comparison",
     "Evaluation": "ranklake.pipeline",
     "Lake": "ranklake.lake",
+    "Trend": "ranklake.comparison",
     "compare": "ranklake.comparison",
     "evaluate": "ranklake.notebook",
     "gate": "ranklake.comparison",
     "spark_lake": "ranklake.notebook",
+    "trend": "ranklake.comparison",
 }
 
 

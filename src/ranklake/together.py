@@ -18,7 +18,11 @@ def together(*tasks: Callable[[], Any]) -> list[Any]:
 
 
 def ahead(tasks: Iterable[Callable[[], Answer]], *, n: int = 2) -> Iterator[Answer]:
-    """What the tasks return, in their order: while one answer is used, the next n are made."""
+    """What the tasks return, in their order: while one answer is used, the next n are made.
+
+    >>> [*ahead([lambda: "a", lambda: "b", lambda: "c", lambda: "d"])]
+    ['a', 'b', 'c', 'd']
+    """
     with ThreadPoolExecutor(max_workers=n) as pool:
         later: deque[Future[Answer]] = deque()
         for task in tasks:

@@ -1,5 +1,6 @@
 """Dates of the command line."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
@@ -69,3 +70,15 @@ def instant(option: str, text: str | None) -> datetime | None:
     if found.tzinfo is None:
         raise ConfigError(f"{option} {text}: has no zone; expected one, as in {text}Z")
     return found.astimezone(UTC)
+
+
+def n_days(text: str) -> int:
+    """The days of "28d", "4w" or "28". Raises ConfigError for another text, and for none.
+
+    >>> n_days("28d"), n_days("4w"), n_days("1")
+    (28, 28, 1)
+    """
+    found = re.fullmatch(r"([1-9]\d{0,3})([dw]?)", text)
+    if not found:
+        raise ConfigError(f"--last {text}: expected a number of days, as in 28d or 4w")
+    return int(found[1]) * (7 if found[2] == "w" else 1)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ranklake import metrics, schemas
+from ranklake.cli.numbers import change, number, p_value
 from ranklake.cli.sheet import KNOWN, Row, Sheet, measure, place
 from ranklake.comparison import Comparison, Kind
 
@@ -27,8 +28,8 @@ def _of_label(found: Comparison, rows: Sequence[Row]) -> Sheet:
                 *(row[key] for key in keys),
                 measure(row),
                 *_numbers(row),
-                _p(row["p_bh"]),
-                _number(row["mde"], "."),
+                p_value(row["p_bh"]),
+                number(row["mde"]),
                 *(column[place] for column in queries.values()),
                 reading(row),
             )
@@ -55,8 +56,8 @@ def of_rules(found: Comparison) -> list[Sheet]:
                     *(row[key] for key in keys),
                     _allowed(row),
                     *_numbers(row),
-                    _p(row["p_holm"]),
-                    _number(row["mde"], "."),
+                    p_value(row["p_holm"]),
+                    number(row["mde"]),
                     *(column[place] for column in queries.values()),
                     row["verdict"],
                     *(row["reason"] or "" for _ in reasons),
@@ -116,28 +117,12 @@ def _varies(rows: Sequence[Row], key: str) -> bool:
 
 def _numbers(row: Row) -> tuple[str, ...]:
     """Both values, the difference with its interval, and its p-value."""
-    difference = _number(row["delta"], "+.")
-    if row["ci_low"] is not None:
-        difference += f" [{row['ci_low']:+.4f}, {row['ci_high']:+.4f}]"
     return (
-        _number(row["value"], "."),
-        _number(row["baseline_value"], "."),
-        difference,
-        _p(row["p_value"]),
+        number(row["value"]),
+        number(row["baseline_value"]),
+        change(row["delta"], row["ci_low"], row["ci_high"]),
+        p_value(row["p_value"]),
     )
-
-
-def _number(value: float | None, form: str) -> str:
-    return "" if value is None else f"{value:{form}4f}"
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return ""
-    return "< 0.001" if value < _SMALL else f"{value:.3f}"
-
-
-_SMALL = 0.001
 
 
 def _queries(rows: Sequence[Row]) -> dict[str, list[str]]:

@@ -21,6 +21,7 @@ from ranklake.cli import (
     remeasure,
     show,
     trec,
+    trend,
 )
 from ranklake.cli.startup import without_pandas
 from ranklake.errors import ConfigError, RanklakeError, RanklakeWarning
@@ -40,6 +41,7 @@ app.command("backfill")(backfill.backfill)
 app.command("show")(show.show)
 app.command("compare")(compare.compare)
 app.command("gate")(gate.gate)
+app.command("trend")(trend.trend)
 app.command("explain")(explain.explain)
 app.command("remeasure")(remeasure.remeasure)
 app.command("trec")(trec.trec)

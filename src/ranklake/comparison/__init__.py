@@ -5,8 +5,9 @@ from ranklake.comparison.compared import DEFAULT_CONFIDENCE, Comparison, Questio
 from ranklake.comparison.differences import Differences, Interval, differences, sign_flips
 from ranklake.comparison.families import benjamini_hochberg, holm
 from ranklake.comparison.pairing import Kind, Pairing
-from ranklake.comparison.published import Tables
 from ranklake.comparison.sides import Series, Side
+from ranklake.comparison.tables import Tables
+from ranklake.comparison.trends import Trend, trend
 from ranklake.comparison.verdicts import Verdict
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Series",
     "Side",
     "Tables",
+    "Trend",
     "Verdict",
     "benjamini_hochberg",
     "compare",
@@ -28,4 +30,5 @@ __all__ = [
     "gate",
     "holm",
     "sign_flips",
+    "trend",
 ]

@@ -6,7 +6,8 @@ from datetime import date
 from ranklake.choose import Choice
 from ranklake.comparison.compared import DEFAULT_CONFIDENCE, Comparison, Question, compared
 from ranklake.comparison.held import Found, Held
-from ranklake.comparison.published import Span, Tables, sides
+from ranklake.comparison.published import Span, sides
+from ranklake.comparison.tables import Tables
 from ranklake.config import Gate, of_values
 from ranklake.errors import ConfigError
 from ranklake.schemas import Day

@@ -90,6 +90,8 @@ class _Total:
 
     def table(self) -> pa.Table:
         """The rows of metric_sums."""
+        if not self._places:
+            return _EMPTY.empty_table()
         names = [*self._keys, "num", "den", "fingerprint", "definition_hash"]
         lists = [_lists(self._num), _lists(self._den), self._fingerprint_lists()]
         columns = [
@@ -111,7 +113,7 @@ class _Total:
         return pa.ListArray.from_arrays(
             pa.array(ends, pa.int32()),
             pa.array(np.concatenate([np.zeros(0, dtype=np.int64), *there])),
-            mask=pa.array([hashes is None for hashes in found]),
+            mask=pa.array([hashes is None for hashes in found], pa.bool_()),
         )
 
 
