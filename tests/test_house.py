@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "config": BELOW,
     **dict.fromkeys(STEPS, BELOW),
     "complaints": {"errors"},
-    "read": {*BELOW, "complaints", "config"},
+    "read": {*BELOW, "complaints", "config", "lake"},
     "together": set(),
     "write": {*BELOW, "complaints", "config", "together"},
     "run": BELOW,

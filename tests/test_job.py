@@ -65,6 +65,7 @@ def settings(directory: Path, lake: Path) -> dict[str, Any]:
         "ks": [1, 3],
         "metrics": ["recall", "precision", "ndcg", "ctr"],
         "n_buckets": 50,
+        "window_days": [2],
         "slices": {"columns": ["device"]},
         "lake": {"path": str(lake)},
         "inputs": {name: {"path": str(directory / name)} for name in ("impressions", "clicks")},
@@ -133,6 +134,25 @@ def partitions_of(day: date, *models: str) -> Partitions:
 
 def config_of(directory: Path, lake: Path, **changes: Any) -> EvalConfig:
     return of_values({**settings(directory, lake), **changes})
+
+
+def test_a_window_has_rows_once_all_its_days_are_published(published: Path) -> None:
+    lake = Lake(published / "lake")
+    of_window = lake.metrics(where="window_days = 2").to_pylist()
+    assert {row["event_date"] for row in of_window} == {SECOND}
+    of_days = lake.metrics(where="window_days = 1 AND metric = 'recall' AND k = 3").to_pylist()
+    keys = ("model_version", "slice_value", "label", "population")
+    for row in of_window:
+        if (row["metric"], row["k"]) == ("recall", 3):
+            days = [day for day in of_days if all(day[key] == row[key] for key in keys)]
+            for name in ("num", "den", "n_queries"):
+                assert row[name] == pytest.approx(sum(day[name] for day in days))
+    assert len(of_window) == len(lake.metrics(dates=SECOND, where="window_days = 1"))
+    days = lake.quality(where="name = 'windows.2.days'").to_pylist()
+    assert {(row["event_date"], row["value"], row["status"]) for row in days} == {
+        (FIRST, 1.0, "finding"),
+        (SECOND, 2.0, "ok"),
+    }
 
 
 def test_a_second_run_in_other_partitions_leaves_the_same_tables(

@@ -104,6 +104,7 @@ class EvalConfig(BaseModel):
     rules: Rules = Rules()
     n_buckets: Annotated[int, Field(ge=50, le=10_000)] = 400
     confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
+    window_days: Distinct[Annotated[int, Field(ge=2, le=366)]] = ()
     detail: Literal["all", "relevant", "none"] = "all"
     unique_key: bool = False
     allow_empty_labels: bool = False

@@ -35,6 +35,7 @@ from ranklake.pipeline.publish import Publisher, check_tables, lake_tables
 from ranklake.pipeline.rejected import rejected_of
 from ranklake.pipeline.sliced import slices_of
 from ranklake.pipeline.summed import bucket_sums_of, metric_sums_of, metrics_of
+from ranklake.pipeline.windows import windows_of
 from ranklake.run import Listener, Run, silent
 from ranklake.together import together
 
@@ -123,6 +124,8 @@ def _evaluated(spark: SparkSession, config: EvalConfig, run: Run, only: _Only) -
         metrics = metrics_of(metric_sums, config, run)
         found = checks_of(day, frames, unmatched, bucket_sums, config)
         checks = pa.concat_tables([found, known.checks])
+        windows = windows_of(spark, config, run, metric_sums)
+        metrics, checks = windows.beside(metrics, checks)
     per_query = partial(frames.per_query, config.per_query)
     evaluation = Evaluation(run.day, run.run_id, metrics, metric_sums, checks, per_query)
     if only.baseline:

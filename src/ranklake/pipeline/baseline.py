@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from ranklake import comparison, read, schemas, write
-from ranklake.comparison import Comparison
+from ranklake.comparison import Comparison, Tables
 from ranklake.comparison.held import Found, Held
 from ranklake.config import EvalConfig
 from ranklake.errors import ConfigError, NoInputError
@@ -27,7 +27,7 @@ class Baseline:
 
     asked: str
     model: str
-    tables: read.SparkTables
+    tables: Tables
 
     @classmethod
     def of(cls, asked: str, spark: SparkSession, config: EvalConfig) -> "Baseline":
@@ -38,7 +38,7 @@ class Baseline:
             problems.append(f"--baseline {asked}: found {model!r}, expected a name of a model")
         if problems:
             raise ConfigError(problems)
-        return cls(asked, model, read.SparkTables(spark, config.lake))
+        return cls(asked, model, read.tables_of(spark, config.lake))
 
     def check(self, run: Run) -> None:
         """Raises, before anything is computed, where there is nothing to compare with.

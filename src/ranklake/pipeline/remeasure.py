@@ -16,6 +16,7 @@ from ranklake.errors import ConfigError
 from ranklake.pipeline.attempt import attempt, failures_recorded
 from ranklake.pipeline.publish import Publisher, detail_table
 from ranklake.pipeline.summed import bucket_sums_of, metric_sums_of, metrics_of
+from ranklake.pipeline.windows import windows_of
 from ranklake.run import Listener, Run, silent
 
 _PLAN = ("stored hits", "measured from query_metrics, without the log")
@@ -135,6 +136,7 @@ def _remeasured(spark: SparkSession, config: EvalConfig, source: read.Published,
     with run.stage("aggregate, estimate"):
         metric_sums = metric_sums_of(bucket_sums, config, run, served=_served(checks))
         metrics = metrics_of(metric_sums, config, run)
+        metrics, _ = windows_of(spark, config, run, metric_sums).beside(metrics, checks)
     with run.stage("publish"):
         publisher.publish(metric_sums, checks.drop_columns(["event_date", "run_id"]), metrics)
     return int(metrics.num_rows)

@@ -14,7 +14,7 @@ from ranklake.read.published import (
     published_runs,
     recorded_definitions,
 )
-from ranklake.read.tables import SparkTables
+from ranklake.read.tables import SparkTables, tables_of
 
 __all__ = [
     "NO_FILES",
@@ -37,4 +37,5 @@ __all__ = [
     "published_rows",
     "published_runs",
     "recorded_definitions",
+    "tables_of",
 ]

@@ -13,6 +13,17 @@ from pyspark.sql import functions as F
 from ranklake import schemas
 from ranklake.config import Lake
 from ranklake.errors import ContractError
+from ranklake.lake import Lake as Published
+
+
+def tables_of(spark: SparkSession, place: Lake) -> "Published | SparkTables":
+    """The published tables: by delta-rs where they lie on a disk of this machine, else by Spark."""
+    directory = place.directory(schemas.METRICS.name)
+    return (
+        Published(directory.parent)
+        if directory and directory.is_dir()
+        else SparkTables(spark, place)
+    )
 
 
 class _Part(NamedTuple):
