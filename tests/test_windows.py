@@ -50,9 +50,7 @@ def days_of(found: Windows) -> dict[str, tuple[float, str]]:
 
 def measured(days: Mapping[date, Queries], model: str, device: str) -> tuple[float, float]:
     """The mean of the queries, and its error: a loop that leaves out a bucket at a time."""
-    of = [
-        np.ones(len(q.ids), bool) if device == "all" else q.devices == device for q in days.values()
-    ]
+    of = [(q.devices == device) | (device == "all") for q in days.values()]
     pairs = list(zip(days.values(), of, strict=True))
     values = np.concatenate([q.values[model][is_in] for q, is_in in pairs])
     buckets = np.concatenate([q.buckets[is_in] for q, is_in in pairs])

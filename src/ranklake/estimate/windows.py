@@ -95,14 +95,10 @@ class _Total:
         names = [*self._keys, "num", "den", "fingerprint", "definition_hash"]
         lists = [_lists(self._num), _lists(self._den), self._fingerprint_lists()]
         columns = [
-            *[pa.array(column) for column in zip(*self._places, strict=True)],
+            *map(_key_column, self._keys, zip(*self._places, strict=True)),
             *[*lists, pa.array(self._hashes, pa.string())],
         ]
-        return (
-            pa.table(dict(zip(names, columns, strict=True)))
-            if self._places
-            else _EMPTY.empty_table()
-        )
+        return pa.table(dict(zip(names, columns, strict=True)))
 
     def _fingerprint_lists(self) -> pa.Array:
         """Null where no part has one."""
@@ -125,6 +121,10 @@ _EMPTY = pa.schema(
         "definition_hash": pa.string(),
     }
 )
+
+
+def _key_column(name: str, values: Sequence[Any]) -> pa.Array:
+    return pa.array(values, pa.int32() if name == "k" else pa.string())
 
 
 def _longer(array: Any, n_new: int, n_buckets: int) -> Any:

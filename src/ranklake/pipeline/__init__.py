@@ -121,21 +121,19 @@ def _evaluated(spark: SparkSession, config: EvalConfig, run: Run, only: _Only) -
     with run.stage("aggregate, estimate"):
         served = frames.served_models(day.served)
         metric_sums = metric_sums_of(bucket_sums, config, run, served=served)
-        metrics = metrics_of(metric_sums, config, run)
-        found = checks_of(day, frames, unmatched, bucket_sums, config)
-        checks = pa.concat_tables([found, known.checks])
         windows = windows_of(spark, config, run, metric_sums)
-        metrics, checks = windows.beside(metrics, checks)
+        metrics = windows.after(metrics_of(metric_sums, config, run))
+        found = checks_of(day, frames, unmatched, bucket_sums, config)
+        checks = pa.concat_tables([found, known.checks, windows.checks])
     per_query = partial(frames.per_query, config.per_query)
     evaluation = Evaluation(run.day, run.run_id, metrics, metric_sums, checks, per_query)
     if only.baseline:
         with run.stage("compare"):
-            compared = only.baseline.compared(evaluation, config)
-            evaluation = replace(evaluation, comparisons=compared)
+            evaluation = replace(evaluation, comparisons=only.baseline.compared(evaluation, config))
+    if publisher and config.rejected.samples:
+        with run.stage("rejected"), data_errors("inputs"):
+            publisher.rejected(rejected_of(day, frames, config))
     if publisher:
-        if config.rejected.samples:
-            with run.stage("rejected"), data_errors("inputs"):
-                publisher.rejected(rejected_of(day, frames, config))
         with run.stage("publish"):
             publisher.publish(metric_sums, checks, metrics, evaluation.comparisons)
     return evaluation

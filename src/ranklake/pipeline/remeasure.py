@@ -135,8 +135,8 @@ def _remeasured(spark: SparkSession, config: EvalConfig, source: read.Published,
         bucket_sums = bucket_sums_of(queries, detail, config, dictionary)
     with run.stage("aggregate, estimate"):
         metric_sums = metric_sums_of(bucket_sums, config, run, served=_served(checks))
-        metrics = metrics_of(metric_sums, config, run)
-        metrics, _ = windows_of(spark, config, run, metric_sums).beside(metrics, checks)
+        windows = windows_of(spark, config, run, metric_sums)
+        metrics = windows.after(metrics_of(metric_sums, config, run))
     with run.stage("publish"):
         publisher.publish(metric_sums, checks.drop_columns(["event_date", "run_id"]), metrics)
     return int(metrics.num_rows)

@@ -31,12 +31,9 @@ class Windows:
     metrics: pa.Table
     checks: pa.Table
 
-    def beside(self, metrics: pa.Table, checks: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """Both after those of the day itself."""
-        return (
-            pa.concat_tables([metrics, self.metrics.select(metrics.column_names)]),
-            pa.concat_tables([checks, self.checks]),
-        )
+    def after(self, metrics: pa.Table) -> pa.Table:
+        """The day's own rows of metrics, and these."""
+        return pa.concat_tables([metrics, self.metrics.select(metrics.column_names)])
 
 
 def windows_of(spark: SparkSession, config: EvalConfig, run: Run, metric_sums: pa.Table) -> Windows:
@@ -45,7 +42,7 @@ def windows_of(spark: SparkSession, config: EvalConfig, run: Run, metric_sums: p
     A series whose definition changed within a window, or that a day of it does not have, has no
     row; nor has a model with a day that is not published. quality says how many days there are.
     """
-    rows, checks = [estimated(metric_sums.slice(0, 0), confidence=config.confidence)], []
+    rows, checks = [estimated(added(()), confidence=config.confidence)], []
     if config.window_days and config.lake.is_given:
         tables = read.tables_of(spark, config.lake).snapshot()
         for model in run.models:
