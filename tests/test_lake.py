@@ -9,7 +9,7 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from lakes import DAY, created, ran, recorded, replaced
 
 from ranklake import schemas
@@ -261,6 +261,15 @@ def test_a_column_added_later_is_null_in_what_was_committed_before(path: Path) -
     assert rows.select(["run_id", "value", "owner"]).to_pylist() == [
         {"run_id": "r1", "value": 0.25, "owner": None}
     ]
+
+
+def test_a_column_that_an_older_lake_lacks_is_null_where_it_is_asked_for(path: Path) -> None:
+    ran(path, "r1", value=0.25)
+    rows = Lake(path).metric_sums().drop_columns("num_by_item")
+    write_deltalake(path / "metric_sums", rows, mode="overwrite", schema_mode="overwrite")
+    rows = Lake(path).metric_sums(columns=["num", "num_by_item"])
+    assert rows.to_pylist() == [{"num": [0.25], "num_by_item": None}]
+    assert "num_by_item" not in Lake(path).metric_sums().column_names
 
 
 def test_latest_dates_are_those_with_published_metrics(path: Path) -> None:

@@ -18,6 +18,15 @@ def shown_column(k: int) -> str:
     return f"n_shown_at_{_cutoff(k)}"
 
 
+def hits_column(label: str, k: int) -> str:
+    """Σ of the relevant items of the label in the first k; NO_CUTOFF: in all of the list.
+
+    >>> hits_column("click", 10)
+    'hits_at_10_of_click'
+    """
+    return f"hits_at_{_cutoff(k)}_of_{label}"
+
+
 def short_column(k: int) -> str:
     """Queries with k candidates or fewer."""
     return f"n_short_at_{_cutoff(k)}"

@@ -37,6 +37,12 @@ def bucketed(rows: DataFrame, *, n_buckets: int) -> DataFrame:
     return rows.withColumn("bucket", F.pmod(cluster, F.lit(n_buckets)).cast("int"))
 
 
+def item_bucketed(rows: DataFrame, *, column: str, n_buckets: int) -> DataFrame:
+    """The rows with item_bucket: the cluster of the item's `column`, or the item's own."""
+    cluster = F.xxhash64(F.coalesce(F.col(column).cast("string"), F.col("item_id").cast("string")))
+    return rows.withColumn("item_bucket", F.pmod(cluster, F.lit(n_buckets)).cast("int"))
+
+
 def sliced(rows: DataFrame, *, slice_lists: SliceLists) -> DataFrame:
     """The rows with slice_id instead of their slice columns."""
     return (

@@ -21,7 +21,7 @@ from ranklake.estimate import (
     is_rounding,
     normal_quantile,
     p_value,
-    spread,
+    spread_over,
     student_t,
 )
 
@@ -90,10 +90,12 @@ class Differences:
 def differences(candidate: SeriesSums, baseline: SeriesSums) -> Differences:
     """The differences of two models' values; row by row the series are the same on both sides."""
     one, other = candidate, baseline
-    used = (one.den > 0) | (other.den > 0)
-    delta = spread(used, one.value - other.value, one.without - other.without)
+    # Both sides have the same clusterings: by items belongs to what a series means.
+    pairs = list(zip(one.clusterings, other.clusterings, strict=False))
+    delta = spread_over(one.value - other.value, [mine.minus(theirs) for mine, theirs in pairs])
     with np.errstate(divide="ignore", invalid="ignore"):
-        relative = spread(used, one.value / other.value - 1, one.without / other.without - 1)
+        ratio = one.value / other.value - 1
+    relative = spread_over(ratio, [mine.relative_to(theirs) for mine, theirs in pairs])
     nonzero = np.maximum(one.counts.nonzero, other.counts.nonzero)
     is_enough = (
         (delta.n_clusters >= MIN_CLUSTERS)

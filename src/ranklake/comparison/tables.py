@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from ranklake import metrics, schemas
 from ranklake.comparison.sides import Series
-from ranklake.estimate import KEYS, added
+from ranklake.estimate import KEYS, SUMS, added
 from ranklake.metrics import Measure, Population
 from ranklake.together import ahead
 
@@ -83,7 +83,7 @@ def sums_of(
     ask = partial(
         tables.metric_sums,
         models=models,
-        columns=(*KEYS, "event_date", "num", "den", "fingerprint", "definition_hash"),
+        columns=(*KEYS, "event_date", *SUMS, "definition_hash"),
         matching=_matching(needed),
     )
     some = [partial(ask, dates=days[at : at + n_at_once]) for at in range(0, len(days), n_at_once)]

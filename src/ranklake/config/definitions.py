@@ -29,7 +29,7 @@ def definitions(config: EvalConfig, slice_lists: schemas.SliceLists) -> dict[str
             "traffic": config.traffic.model_dump(),
         },
         "labels": {label: dict(sorted(config.gains_of(label).items())) for label in config.labels},
-        "metrics": {m.name: _words(m) for m in asked},
+        "metrics": {m.name: {**_words(m), **_clusters(m, config)} for m in asked},
         "slices": {name: slice_lists.get(name) for name in config.slices.columns},
     }
 
@@ -93,6 +93,12 @@ def merged_definitions(oldest_first: Iterable[Mapping[str, Any]]) -> dict[str, A
 def _words(metric: metrics.Metric) -> dict[str, Any]:
     options = {option.name: option.default for option in metric.options}
     return {"formula": metric.formula, "null_when": metric.null_when, "options": options}
+
+
+def _clusters(metric: metrics.Metric, config: EvalConfig) -> dict[str, str]:
+    """By what its items are clustered: then its intervals are others."""
+    clusters = config.item_clusters if metric.is_of_items else None
+    return {"item_clusters": clusters} if clusters else {}
 
 
 def _words_of_count(name: str) -> dict[str, str]:

@@ -83,6 +83,7 @@ def _of_measures(config: EvalConfig) -> Iterator[Problem]:
             f"found true, expected false with rules.duplicates = {config.rules.duplicates!r}",
         )
     yield from _of_scores(config)
+    yield from _of_items(config)
     if config.rules.missing_in_truth == "zero" and config.slices.columns:
         yield (
             ("rules", "missing_in_truth"),
@@ -90,6 +91,18 @@ def _of_measures(config: EvalConfig) -> Iterator[Problem]:
         )
     if config.rules.duplicates == "keep" and metrics.Need.TIES in config.needs:
         yield ("rules", "duplicates"), "found 'keep', expected another where ties are looked at"
+
+
+def _of_items(config: EvalConfig) -> Iterator[Problem]:
+    if not config.item_clusters:
+        return
+    at, found = ("item_clusters",), f"found {config.item_clusters!r}, expected"
+    if not config.of_items:
+        yield at, f"{found} none without ctr or cvr: no other metric belongs to items"
+    if metrics.JUDGMENT in {*config.event_kinds}:
+        yield at, f"{found} none where judgments are labels"
+    if config.item_clusters == "advertiser_id" and "scored" in config.candidates:
+        yield at, f"{found} 'item_id' with scored candidates: scores do not say who advertises"
 
 
 def _of_scores(config: EvalConfig) -> Iterator[Problem]:

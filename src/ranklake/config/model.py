@@ -103,6 +103,7 @@ class EvalConfig(BaseModel):
     tie_diagnostics: bool = False
     rules: Rules = Rules()
     n_buckets: Annotated[int, Field(ge=50, le=10_000)] = 400
+    item_clusters: Literal["advertiser_id", "item_id"] | None = None
     confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
     window_days: Distinct[Annotated[int, Field(ge=2, le=366)]] = ()
     detail: Literal["all", "relevant", "none"] = "all"
@@ -134,6 +135,12 @@ class EvalConfig(BaseModel):
     def derived(self) -> tuple[Measure, ...]:
         """The measures among them that are made of the sums of others."""
         return tuple(measure for measure in self.asked if measure.is_derived)
+
+    @property
+    def of_items(self) -> tuple[Measure, ...]:
+        """The measures among them that have sums by the clusters of items too."""
+        asked = self.asked if self.item_clusters else ()
+        return tuple(measure for measure in asked if measure.metric.is_of_items)
 
     @property
     def diagnosed(self) -> tuple[Measure, ...]:

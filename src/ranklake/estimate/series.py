@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ranklake import metrics
-from ranklake.estimate.jackknife import Array, Estimates, ratios, spread
+from ranklake.estimate.clusterings import Buckets, spread_over
+from ranklake.estimate.jackknife import Array, Estimates, ratios
 from ranklake.metrics import Measure, Need, Population
 
 Ints = npt.NDArray[np.int64]
@@ -24,7 +25,9 @@ _UNPUBLISHED = "n_queries"
 """A count of queries stands beside every metric; it is no ratio of its own."""
 _COUNTED = {"n_candidates": Population.ALL, "n_relevant": Population.WITH_RELEVANT}
 """Counts that are published as means, and the queries where they are above zero."""
-_SUMS = ["num", "den", "fingerprint"]
+_BY_ITEMS = (("num_by_item", "den_by_item"), ("num_by_both", "den_by_both"))
+SUMS = ("num", "den", *(name for pair in _BY_ITEMS for name in pair), "fingerprint")
+"""The columns of metric_sums that hold a number a bucket."""
 _GROUP = ("event_date", "model_version", "slice", "slice_value", "label")
 
 
@@ -38,7 +41,10 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True)
 class SeriesSums:
-    """Some series, one a row: their keys, sums of (rows, buckets), and values."""
+    """Some series, one a row: their keys, sums of (rows, buckets), and values.
+
+    by_items  the same in the buckets of items, and of both; empty where no row has any
+    """
 
     keys: pa.Table
     num: Array
@@ -46,11 +52,17 @@ class SeriesSums:
     value: Array
     without: Array
     counts: Counts
+    by_items: Sequence[Buckets] = ()
+
+    @property
+    def clusterings(self) -> Sequence[Buckets]:
+        """The buckets of users, and those of items and both where there are any."""
+        return (Buckets(self.den > 0, self.without), *self.by_items)
 
     @property
     def estimates(self) -> Estimates:
         """The value and standard error of each."""
-        return spread(self.den > 0, self.value, self.without)
+        return spread_over(self.value, self.clusterings)
 
     @property
     def uppers(self) -> Array:
@@ -71,6 +83,7 @@ class SeriesSums:
             value=self.value[at],
             without=self.without[at],
             counts=Counts(*[counts[at] for counts in self.counts]),
+            by_items=[buckets.take(at) for buckets in self.by_items],
         )
 
 
@@ -84,7 +97,7 @@ def series_of(metric_sums: pa.Table, *, derived: Sequence[Measure] = ()) -> Seri
     own = metric_sums.filter(pc.field("metric") != _UNPUBLISHED)
     num, den = matrix(own["num"]), matrix(own["den"])
     parts = [
-        _Values(own.drop_columns(_SUMS), num, den, *ratios(num, den)),
+        _Values(_keys(own), num, den, *ratios(num, den)),
         *[_derived(metric_sums, measure) for measure in derived],
     ]
     keys = pa.concat_tables([part.keys for part in parts])
@@ -95,7 +108,23 @@ def series_of(metric_sums: pa.Table, *, derived: Sequence[Measure] = ()) -> Seri
         value=_stacked([part.value for part in parts]),
         without=_stacked([part.without for part in parts]),
         counts=totals.counts(keys),
+        by_items=_by_items(own, n_rows=len(keys)),
     )
+
+
+def _keys(metric_sums: pa.Table) -> pa.Table:
+    return metric_sums.drop_columns([name for name in SUMS if name in metric_sums.column_names])
+
+
+def _by_items(metric_sums: pa.Table, *, n_rows: int) -> list[Buckets]:
+    """The buckets of items and of both; in rows without any, none is in use."""
+    found = []
+    for names in _BY_ITEMS:
+        if names[0] in metric_sums.column_names and metric_sums[names[0]].null_count < n_rows:
+            at = np.flatnonzero(metric_sums[names[0]].is_valid().to_numpy())
+            num, den = (matrix(metric_sums[name].take(at)) for name in names)
+            found.append(Buckets.of(num, den).placed(at, n_rows))
+    return found if metric_sums.num_rows else []
 
 
 class _Values(NamedTuple):
@@ -112,7 +141,7 @@ def _derived(metric_sums: pa.Table, measure: Measure) -> _Values:
     weight = measure.values["beta"] ** 2
     pairs = [ratios(matrix(rows["num"]), matrix(rows["den"])) for rows in (of_precision, of_recall)]
     value, without = (_f(p, r, weight) for p, r in zip(*pairs, strict=True))
-    keys, den = of_recall.drop_columns(_SUMS), matrix(of_recall["den"])
+    keys, den = _keys(of_recall), matrix(of_recall["den"])
     for name, text in (("metric", measure.metric.name), ("variant", measure.variant)):
         column = pa.array([text] * len(keys), pa.string())
         keys = keys.set_column(keys.schema.get_field_index(name), name, column)
@@ -148,7 +177,7 @@ class _Totals:
         """The totals of every row."""
         series = [
             (*_group(row), row["metric"], row["variant"], row["k"], row["population"])
-            for row in metric_sums.drop_columns(_SUMS).to_pylist()
+            for row in _keys(metric_sums).to_pylist()
         ]
         sums = (matrix(metric_sums[name]).sum(axis=1) for name in ("num", "den"))
         return cls(dict(zip(series, zip(*sums, strict=True), strict=True)))

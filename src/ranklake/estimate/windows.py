@@ -8,12 +8,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ranklake.errors import ConfigError
-from ranklake.estimate.series import matrix
+from ranklake.estimate.series import SUMS, matrix
 from ranklake.metrics import spelled
 
 KEYS = ("model_version", "slice", "slice_value", "label", "population", "metric", "variant", "k")
 
 _Key = tuple[Any, ...]
+_HASHES = "fingerprint"
+_OF_SOME = tuple(name for name in SUMS if name not in ("num", "den"))
+"""Columns of sums that are null in most rows."""
 
 
 def added(parts: Iterable[pa.Table], *, keys: Sequence[str] = KEYS) -> pa.Table:
@@ -37,7 +40,7 @@ class _Total:
         self._places: dict[_Key, int] = {}
         self._hashes: list[str] = []
         self._num = self._den = np.zeros((0, 0))
-        self._fingerprints: dict[int, npt.NDArray[np.int64]] = {}
+        self._of_some: dict[str, dict[int, npt.NDArray[Any]]] = {name: {} for name in _OF_SOME}
 
     def add(self, part: pa.Table) -> None:
         """Adds one part's rows."""
@@ -48,10 +51,15 @@ class _Total:
         self._grow(num.shape[1])
         self._num[at] += num
         self._den[at] += den
-        of_queries = np.flatnonzero(part["fingerprint"].is_valid().to_numpy())
-        hashes = matrix(part["fingerprint"].take(of_queries))
-        for place, more in zip(at[of_queries].tolist(), hashes, strict=True):
-            self._fingerprints[place] = self._fingerprints.get(place, 0) ^ more
+        for name in {*_OF_SOME} & {*part.column_names}:
+            self._add_some(name, part[name], at)
+
+    def _add_some(self, name: str, column: pa.ChunkedArray, at: npt.NDArray[np.int64]) -> None:
+        """Adds what only some rows have; hashes of queries are added bit by bit."""
+        rows = np.flatnonzero(column.is_valid().to_numpy())
+        total, plus = self._of_some[name], np.bitwise_xor if name == _HASHES else np.add
+        for place, more in zip(at[rows].tolist(), matrix(column.take(rows)), strict=True):
+            total[place] = plus(total[place], more) if place in total else more
 
     def _places_of(self, part: pa.Table) -> Any:
         """The place of every row; new keys get new ones."""
@@ -92,32 +100,34 @@ class _Total:
         """The rows of metric_sums."""
         if not self._places:
             return _EMPTY.empty_table()
-        names = [*self._keys, "num", "den", "fingerprint", "definition_hash"]
-        lists = [_lists(self._num), _lists(self._den), self._fingerprint_lists()]
-        columns = [
-            *map(_key_column, self._keys, zip(*self._places, strict=True)),
-            *[*lists, pa.array(self._hashes, pa.string())],
-        ]
-        return pa.table(dict(zip(names, columns, strict=True)))
+        keys = map(_key_column, self._keys, zip(*self._places, strict=True))
+        return pa.table(
+            {
+                **dict(zip(self._keys, keys, strict=True)),
+                **{"num": _lists(self._num), "den": _lists(self._den)},
+                **{name: self._lists_of_some(name) for name in _OF_SOME},
+                "definition_hash": pa.array(self._hashes, pa.string()),
+            }
+        )
 
-    def _fingerprint_lists(self) -> pa.Array:
+    def _lists_of_some(self, name: str) -> pa.Array:
         """Null where no part has one."""
         n_buckets = self._num.shape[1]
-        found = [self._fingerprints.get(place) for place in range(len(self._places))]
-        ends = np.cumsum([0, *(0 if hashes is None else n_buckets for hashes in found)])
-        there = [hashes for hashes in found if hashes is not None]
+        found = [self._of_some[name].get(place) for place in range(len(self._places))]
+        ends = np.cumsum([0, *(0 if array is None else n_buckets for array in found)])
+        there = [array for array in found if array is not None]
+        none = np.zeros(0, dtype=np.int64 if name == _HASHES else np.float64)
         return pa.ListArray.from_arrays(
             pa.array(ends, pa.int32()),
-            pa.array(np.concatenate([np.zeros(0, dtype=np.int64), *there])),
-            mask=pa.array([hashes is None for hashes in found], pa.bool_()),
+            pa.array(np.concatenate([none, *there])),
+            mask=pa.array([array is None for array in found], pa.bool_()),
         )
 
 
 _EMPTY = pa.schema(
     {
         **{name: pa.int32() if name == "k" else pa.string() for name in KEYS},
-        **{name: pa.list_(pa.float64()) for name in ("num", "den")},
-        "fingerprint": pa.list_(pa.int64()),
+        **{name: pa.list_(pa.int64() if name == _HASHES else pa.float64()) for name in SUMS},
         "definition_hash": pa.string(),
     }
 )

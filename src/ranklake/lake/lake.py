@@ -118,11 +118,12 @@ class Lake:
         published = self._parts(parts_asked(asked))
         newest, asked_for = self._open(table), Query.of(asked)
         query = asked_for.plus(_Part._fields)
-        rows = query.rows(newest, _conditions(published))
+        schema = _schema(newest, table, query)
+        rows = query.rows(newest, _conditions(published), schema=schema)
         lacking = published - _parts_of(rows)
         if lacking and asked_for.where:  # perhaps they are there, and no row of theirs meets it
             lacking -= _parts_of(_PARTS.rows(newest, _conditions(lacking)))
-        earlier = self._earlier(table, newest, lacking, query) if lacking else ()
+        earlier = self._earlier(table, newest, lacking, query, schema) if lacking else ()
         found = pa.concat_tables([_only(published, rows), *earlier])
         return found if asked_for.columns is None else found.select(asked_for.columns)
 
@@ -131,7 +132,12 @@ class Lake:
         return _parts_of(_PARTS.rows(self._open(schemas.METRICS), asked.conditions))
 
     def _earlier(
-        self, table: schemas.Table, newest: DeltaTable, lacking: set[_Part], query: "Query"
+        self,
+        table: schemas.Table,
+        newest: DeltaTable,
+        lacking: set[_Part],
+        query: "Query",
+        schema: pa.Schema,
     ) -> Iterator[pa.Table]:
         """The rows of these partitions, a table a run, at the version that the run committed."""
         asked = ("run_id", "status", "table_versions", "config")
@@ -145,7 +151,7 @@ class Lake:
                 continue
             try:
                 committed = DeltaTable(newest.table_uri, version, self._storage_options)
-                rows = query.rows(committed, _conditions(parts), schema=schema_of(newest))
+                rows = query.rows(committed, _conditions(parts), schema=schema)
             except (DeltaError, pa.ArrowException, OSError) as error:
                 raise _gone(table, parts, f"version {version} cannot be read any more") from error
             yield _only(parts, rows)
@@ -160,6 +166,13 @@ class Lake:
             else:
                 problem = f"{self.path}: there is no such directory; is this the lake's path?"
             raise ConfigError(problem) from error
+
+
+def _schema(newest: DeltaTable, table: schemas.Table, query: Query) -> pa.Schema:
+    """The columns that there are, and those asked for that an older lake does not have: null."""
+    there = schema_of(newest)
+    new = {*(query.columns or ())} - {*there.names}
+    return pa.schema([*there, *(f for f in schemas.arrow_schema(table) if f.name in new)])
 
 
 class _Snapshot(Lake):

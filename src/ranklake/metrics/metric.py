@@ -121,6 +121,11 @@ class Metric:
         return self.denominator is Denominator.SHOWN
 
     @property
+    def is_of_items(self) -> bool:
+        """Whether both its sums are counts of items, so that these can be clustered too."""
+        return self.denominator in (Denominator.SHOWN, Denominator.CLICKS)
+
+    @property
     def defaults(self) -> Options:
         """Every option at its default."""
         return {option.name: option.parsed(option.default) for option in self.options}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -34,7 +34,12 @@ from ranklake.pipeline.planned import engine_lines
 from ranklake.pipeline.publish import Publisher, check_tables, lake_tables
 from ranklake.pipeline.rejected import rejected_of
 from ranklake.pipeline.sliced import slices_of
-from ranklake.pipeline.summed import bucket_sums_of, metric_sums_of, metrics_of
+from ranklake.pipeline.summed import (
+    bucket_sums_of,
+    item_sums_of,
+    metric_sums_of,
+    metrics_of,
+)
 from ranklake.pipeline.windows import windows_of
 from ranklake.run import Listener, Run, silent
 from ranklake.together import together
@@ -116,14 +121,14 @@ def _evaluated(spark: SparkSession, config: EvalConfig, run: Run, only: _Only) -
     known = within_limits(spark, config, run, day, frames, has_every=not only.models)
     publisher = Publisher(spark, config, run) if config.lake.is_given else None
     with run.stage("label, rank, measure", day.n_rows), data_errors("inputs"):
-        bucket_sums, unmatched = _summed(day, frames, config, dictionary, publisher, known)
-    refuse_broken_promise(bucket_sums, frames)
+        sums = _summed(day, frames, config, dictionary, publisher, known)
+    refuse_broken_promise(sums.of_users, frames)
     with run.stage("aggregate, estimate"):
         served = frames.served_models(day.served)
-        metric_sums = metric_sums_of(bucket_sums, config, run, served=served)
+        metric_sums = metric_sums_of(sums.of_users, sums.of_items, config, run, served=served)
         windows = windows_of(spark, config, run, metric_sums)
         metrics = windows.after(metrics_of(metric_sums, config, run))
-        found = checks_of(day, frames, unmatched, bucket_sums, config)
+        found = checks_of(day, frames, sums.unmatched, sums.of_users, config)
         checks = pa.concat_tables([found, known.checks, windows.checks])
     per_query = partial(frames.per_query, config.per_query)
     evaluation = Evaluation(run.day, run.run_id, metrics, metric_sums, checks, per_query)
@@ -139,6 +144,12 @@ def _evaluated(spark: SparkSession, config: EvalConfig, run: Run, only: _Only) -
     return evaluation
 
 
+class _Sums(NamedTuple):
+    of_users: pa.Table
+    of_items: pa.Table | None
+    unmatched: Unmatched
+
+
 def _summed(
     day: Day,
     frames: Frames,
@@ -146,21 +157,24 @@ def _summed(
     dictionary: Dictionary,
     publisher: Publisher | None,
     known: Known,
-) -> tuple[pa.Table, Unmatched]:
-    """The bucket sums, and what stands in one input and not in another."""
+) -> _Sums:
+    """The bucket sums, those by items, and what stands in one input and not in another."""
 
-    def measure_and_sum() -> tuple[pa.Table, Unmatched]:
+    def measure_and_sum() -> _Sums:
         queries, measured = _measured(frames, config, dictionary, publisher)
-        sums, unmatched = together(
-            partial(bucket_sums_of, queries, measured, config, dictionary),
-            partial(unmatched_of, day, frames, events=known.events),
+        return _Sums(
+            *together(
+                partial(bucket_sums_of, queries, measured, config, dictionary),
+                partial(item_sums_of, frames, config, dictionary),
+                partial(unmatched_of, day, frames, events=known.events),
+            )
         )
-        return sums, unmatched
 
     if publisher is None:
         return measure_and_sum()
-    (sums, unmatched), _ = together(measure_and_sum, partial(publisher.record, "STARTED"))
-    return sums, unmatched
+    sums: _Sums
+    sums, _ = together(measure_and_sum, partial(publisher.record, "STARTED"))
+    return sums
 
 
 def _framed(day: Day, config: EvalConfig, slice_lists: schemas.SliceLists) -> Frames:

@@ -177,9 +177,14 @@ def _identified(rows: DataFrame, config: EvalConfig, slice_lists: SliceLists) ->
 
 
 def _ranked_columns(candidates: DataFrame, config: EvalConfig, *more: str) -> DataFrame:
-    """The candidates' keys, and what orders them."""
+    """The candidates' keys, what orders them, and where it counts the cluster of the item."""
     tie_key = config.rules.tie_column
     keys = [*QUERY_KEYS, "item_id", "score", *([tie_key] if tie_key else [])]
+    if config.item_clusters:
+        keys.append("item_bucket")
+        candidates = candidates.transform(
+            slices.item_bucketed, column=config.item_clusters, n_buckets=config.n_buckets
+        )
     return candidates.select(*_present(candidates, *keys, *more))
 
 

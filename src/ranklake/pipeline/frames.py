@@ -172,22 +172,45 @@ class Frames:
     def _items(self) -> DataFrame:
         """One row per (model, query to rank, item)."""
         early = self.is_pruned and self.has_few_labels
-        candidates = union([rows for rows in (self.served, self.listed) if rows is not None])
+        candidates = self._candidates.drop("item_bucket")
         if early:
             candidates = candidates.join(
                 F.broadcast(self.hashes), on=["query_hash"], how="left_semi"
             )
+        items = self._items_of(candidates)
+        if self.is_pruned and not early:
+            reached = self.labels.select(*QUERY_KEYS).distinct().hint("shuffle_hash")
+            items = items.join(reached, on=[*QUERY_KEYS], how="left_semi")
+        return items
+
+    @property
+    def _candidates(self) -> DataFrame:
+        """All rows of candidates, of whatever models."""
+        return union([rows for rows in (self.served, self.listed) if rows is not None])
+
+    def _items_of(self, candidates: DataFrame) -> DataFrame:
+        """The candidates and the labels' items, each once; without queries that are too large."""
         too_large = F.broadcast(self.hot.select(*QUERY_KEYS))
-        items = rank.items(
+        return rank.items(
             candidates.drop(*OF_QUERY).join(too_large, on=[*QUERY_KEYS], how="left_anti"),
             labels=self.labels,
             gains=[label.gain_column(name) for name in self.config.labels],
             order=self.order,
         )
-        if self.is_pruned and not early:
-            reached = self.labels.select(*QUERY_KEYS).distinct().hint("shuffle_hash")
-            items = items.join(reached, on=[*QUERY_KEYS], how="left_semi")
-        return items
+
+    def placed(self) -> DataFrame:
+        """One row per (model, query, candidate), of every query: as rank.placed, bucket, slice_id.
+
+        n_slots too, where a measure needs it.
+        """
+        gains = [label.gain_column(name) for name in self.config.labels]
+        known = [name for name in self.config.query_extras if name == "n_slots"]
+        queries = self.queries().select(*QUERY_KEYS, "bucket", "slice_id", *known)
+        return (
+            self._items_of(self._candidates)
+            .transform(rank.placed, gains=gains, order=self.order)
+            .transform(measure.of_queries, queries=queries)
+        )
 
     def measured(self, measures: Sequence[Measure]) -> DataFrame:
         """One row per (model, query, label) that has a hit, as measure.measured."""

@@ -35,6 +35,7 @@ def check_needs(
         *_missing_extras(config, columns),
         *_missing_times(config, columns, known_by),
         *_missing_traffic(config, columns),
+        *_missing_clusters(config, columns),
     ]
     if problems:
         raise ContractError([*dict.fromkeys(problems)])
@@ -51,6 +52,12 @@ def _missing_candidates(config: EvalConfig, columns: Columns) -> Iterator[str]:
             yield f"{name}: column {order!r} is missing and not mapped; it orders the candidates"
     if "impressions" in columns and not {"event_date", "event_ts"} & set(columns["impressions"]):
         yield "impressions: columns 'event_date' and 'event_ts' are missing: rows have no day"
+
+
+def _missing_clusters(config: EvalConfig, columns: Columns) -> Iterator[str]:
+    clusters = config.item_clusters
+    if clusters and clusters not in columns.get("impressions", [clusters]):
+        yield f"impressions: column {clusters!r} is missing and not mapped; item_clusters names it"
 
 
 def _missing_labels(config: EvalConfig, columns: Columns) -> Iterator[str]:

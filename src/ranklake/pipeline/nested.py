@@ -31,6 +31,8 @@ def _reasons(day: Day, config: EvalConfig) -> Iterator[str]:
         yield "days go by event_ts, or a column of the query is said by its candidates"
     if (rules.tie_break, rules.tie_key_type) != ("item_id_desc", "string"):
         yield "rules.tie_break or rules.tie_key_type differs from its default"
+    if config.item_clusters:
+        yield "item_clusters is set: candidates are counted item by item"
     if rules.depth is not None or rules.score_type != "double":
         yield "rules.depth or rules.score_type differs from its default"
     if {rules.nan_scores, rules.null_scores} - {"last", "error"}:

@@ -86,6 +86,8 @@ def _problems_of(
     models = ", ".join(source.models)
     if stored.detail != "all" or stored.rules.duplicates == "keep":
         yield f"{models}: the run stored no hits of every query; evaluate the day again"
+    if stored.item_clusters or config.item_clusters:
+        yield f"{models}: item_clusters needs the log; evaluate the day again"
     known = {m.column for m in stored.per_query}
     for m in merged.per_query:
         if not unpack.is_stored(m) and m.column not in known:
@@ -134,7 +136,7 @@ def _remeasured(spark: SparkSession, config: EvalConfig, source: read.Published,
         queries = detail.where(F.col("label") == config.labels[0])
         bucket_sums = bucket_sums_of(queries, detail, config, dictionary)
     with run.stage("aggregate, estimate"):
-        metric_sums = metric_sums_of(bucket_sums, config, run, served=_served(checks))
+        metric_sums = metric_sums_of(bucket_sums, None, config, run, served=_served(checks))
         windows = windows_of(spark, config, run, metric_sums)
         metrics = windows.after(metrics_of(metric_sums, config, run))
     with run.stage("publish"):

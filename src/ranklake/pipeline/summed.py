@@ -6,11 +6,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from ranklake import config as configuration
-from ranklake.aggregate import series, sums
+from ranklake import label
+from ranklake.aggregate import items, series, sums
 from ranklake.aggregate.slices import Dictionary
 from ranklake.config import EvalConfig
 from ranklake.estimate import estimated, with_maturity
 from ranklake.metrics import NO_CUTOFF
+from ranklake.pipeline.frames import Frames
 from ranklake.run import Run
 
 
@@ -27,11 +29,30 @@ def bucket_sums_of(
     ).toArrow()
 
 
+def item_sums_of(frames: Frames, config: EvalConfig, dictionary: Dictionary) -> pa.Table | None:
+    """The rows of items.item_sums, collected; None where nothing is clustered by items."""
+    if not config.of_items:
+        return None
+    placed = frames.placed()
+    return items.item_sums(
+        placed,
+        gains={name: label.gain_column(name) for name in config.labels},
+        measures=config.of_items,
+        n_buckets=config.n_buckets,
+        dictionary=placed.sparkSession.createDataFrame(dictionary.memberships),
+    ).toArrow()
+
+
 def metric_sums_of(
-    bucket_sums: pa.Table, config: EvalConfig, run: Run, *, served: Sequence[str]
+    bucket_sums: pa.Table,
+    item_sums: pa.Table | None,
+    config: EvalConfig,
+    run: Run,
+    *,
+    served: Sequence[str],
 ) -> pa.Table:
     """The series of every model; `served` are those whose log this is."""
-    return series.metric_sums(
+    by_users = series.metric_sums(
         bucket_sums,
         measures=config.asked,
         scope=series.Scope(
@@ -42,6 +63,7 @@ def metric_sums_of(
         ),
         definition_hash=lambda row: configuration.definition_hash(run.definitions, row),
     )
+    return items.beside(by_users, item_sums, measures=config.of_items, n_buckets=config.n_buckets)
 
 
 def metrics_of(metric_sums: pa.Table, config: EvalConfig, run: Run) -> pa.Table:

@@ -13,14 +13,14 @@ from pyspark.sql import SparkSession
 from ranklake import quality, read
 from ranklake.comparison import Tables
 from ranklake.config import EvalConfig
-from ranklake.estimate import KEYS, added, estimated, with_maturity
+from ranklake.estimate import KEYS, SUMS, added, estimated, with_maturity
 from ranklake.metrics import Measure
 from ranklake.pipeline.checks import table_of
 from ranklake.run import Run
 
 _MEANING = ("label", "slice", "population", "metric", "variant", "k")
 """What a series is of, whatever the value of its slice: a value may be missing on some days."""
-_COLUMNS = (*KEYS, "num", "den", "fingerprint", "definition_hash")
+_COLUMNS = (*KEYS, *SUMS, "definition_hash")
 _ALL = 1_000_000
 
 

@@ -6,7 +6,16 @@ Order inside a query: score descending, unscored last, then item_id descending b
 
 from ranklake.rank.hits import ranked, read_as
 from ranklake.rank.items import by_position, items
-from ranklake.rank.numbers import numbered, taking_part
+from ranklake.rank.numbers import numbered, placed, taking_part
 from ranklake.rank.order import Order
 
-__all__ = ["Order", "by_position", "items", "numbered", "ranked", "read_as", "taking_part"]
+__all__ = [
+    "Order",
+    "by_position",
+    "items",
+    "numbered",
+    "placed",
+    "ranked",
+    "read_as",
+    "taking_part",
+]

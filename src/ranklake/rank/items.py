@@ -23,11 +23,13 @@ def items(
     score     the best of them; null when never scored
     <gains>   the largest gain of each label, 0 without one
     is_judged whether a judgment says so, where the labels tell
+    item_bucket the cluster of the item, where the candidates tell
     copy      0, 1, ... where the order keeps copies: then every candidate row is one of the rows
     """
     rows = candidates.withColumn("n_rows", F.lit(1)).unionByName(
         labels.withColumn("n_rows", F.lit(0)), allowMissingColumns=True
     )
+    is_clustered = "item_bucket" in rows.columns
     once = (
         rows.repartition(*QUERY_KEYS)  # the one shuffle: all that follows reuses it
         .groupBy(*QUERY_KEYS, "item_id")
@@ -36,6 +38,7 @@ def items(
             *_scores(order),
             *([F.max("is_judged").alias("is_judged")] if "is_judged" in rows.columns else []),
             *([order.first_key()] if order.column else []),
+            *([F.max("item_bucket").alias("item_bucket")] if is_clustered else []),
             *[F.coalesce(F.max(gain), F.lit(0.0)).alias(gain) for gain in gains],
         )
     )

@@ -28,7 +28,7 @@ def numbered(
     too), score. Where `is_unique` is promised, items that break it stay, with their n_rows.
     """
     needs = needs_of(measures)
-    by_score = [_takes_part(order).desc(), F.col("score").desc_nulls_last()]
+    by_score = _by_score(order)
     rank = _rank(per_query().orderBy(*by_score, *order.keys()), order)
     kept = [*(F.col(gain) > 0 for gain in gains)]
     kept += [_is_judged()] if Need.JUDGED in needs and "is_judged" in items.columns else []
@@ -40,6 +40,16 @@ def numbered(
         *_other_ranks(measures, order, by_score),
         *(_ties(by_score, rank.isNotNull(), order) if Need.TIES in needs else []),
     ).where(reduce(lambda one, other: one | other, kept))
+
+
+def placed(items: DataFrame, *, gains: Sequence[str], order: Order) -> DataFrame:
+    """One row per (model, query, candidate): its rank, 1 the best, its gains, and item_bucket.
+
+    For what is counted item by item: candidates beyond the depth and items that were none are gone.
+    """
+    rank = _rank(per_query().orderBy(*_by_score(order), *order.keys()), order)
+    placed = items.select(*QUERY_KEYS, "item_bucket", *gains, rank.alias("rank"))
+    return placed.where(F.col("rank").isNotNull())
 
 
 def taking_part(items: DataFrame, *, order: Order, has_scores: bool) -> DataFrame:
@@ -63,6 +73,10 @@ def _kept_columns(needs: Collection[Need], is_unique: bool) -> list[str]:
         "n_rows": is_unique,
     }
     return [name for name, is_kept in optional.items() if is_kept]
+
+
+def _by_score(order: Order) -> list[Column]:
+    return [_takes_part(order).desc(), F.col("score").desc_nulls_last()]
 
 
 def _is_judged() -> Column:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from functools import reduce
+from functools import partial, reduce
 from operator import and_, or_
 from typing import Any, NamedTuple, Unpack
 
@@ -42,7 +42,7 @@ class SparkTables:
 
     def metrics(self, **asked: Unpack[schemas.Wanted]) -> pa.Table:
         """One row is one series of one day (or window of days) and model."""
-        return _chosen(self._table(schemas.METRICS), asked).toArrow()
+        return _chosen(self._table(schemas.METRICS), table=schemas.METRICS, asked=asked).toArrow()
 
     def metric_sums(self, **asked: Unpack[schemas.Wanted]) -> pa.Table:
         """One row is one series of one day and model: num and den, bucket by bucket."""
@@ -54,7 +54,7 @@ class SparkTables:
 
     def latest_dates(self, n: int = 1, *, models: str | Iterable[str] | None = None) -> list[date]:
         """The newest n days that have published metrics, newest first."""
-        rows = _chosen(self._table(schemas.METRICS), {"models": models})
+        rows = _of_parts(self._table(schemas.METRICS), {"models": models})
         days = rows.select("event_date").distinct().collect()
         return sorted((row["event_date"] for row in days), reverse=True)[:n]
 
@@ -72,9 +72,10 @@ class SparkTables:
         """The rows of the runs that published; where others replaced them, as they were then."""
         published = _parts(self._table(schemas.METRICS), asked)
         there = published & _parts(self._table(table), asked)
-        rows = [_chosen(_only(there, self._table(table)), asked).toArrow()]
+        choose = partial(_chosen, table=table, asked=asked)
+        rows = [choose(_only(there, self._table(table))).toArrow()]
         for version, parts in self._earlier(table, published - there).items():
-            rows.append(_chosen(_only(parts, self._table(table, version)), asked).toArrow())
+            rows.append(choose(_only(parts, self._table(table, version))).toArrow())
         return pa.concat_tables(rows)
 
     def _earlier(self, table: schemas.Table, lacking: set[_Part]) -> dict[int, set[_Part]]:
@@ -96,13 +97,17 @@ class SparkTables:
         return found
 
 
-def _chosen(rows: DataFrame, asked: schemas.Wanted) -> DataFrame:
-    """What is asked of the rows."""
+def _chosen(rows: DataFrame, *, table: schemas.Table, asked: schemas.Wanted) -> DataFrame:
+    """What is asked of the rows; a column that an older lake does not have is null."""
     rows = _of_parts(rows, asked)
     matching, columns = asked.get("matching"), asked.get("columns")
     if matching is not None:
         rows = rows.where(reduce(or_, [_all_in(one) for one in matching], F.lit(False)))
-    return rows if columns is None else rows.select(*columns)
+    if columns is None:
+        return rows
+    new = [table.column(name) for name in columns if name not in rows.columns]
+    nulls = {column.name: F.lit(None).cast(column.type) for column in new}
+    return rows.withColumns(nulls).select(*columns)
 
 
 def _of_parts(rows: DataFrame, asked: schemas.Wanted) -> DataFrame:

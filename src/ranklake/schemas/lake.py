@@ -21,6 +21,7 @@ SliceLists = Mapping[str, tuple[str, ...] | None]
 
 _NUM = "numerator: sum over the queries"
 _DEN = "denominator: sum over the queries"
+_NO_ITEMS = "item_clusters is not set, or no metric of items"
 
 QUERY_METRICS = Table(
     name="query_metrics",
@@ -88,6 +89,14 @@ METRIC_SUMS = Table(
             required=True,
         ),
         Column("den", "ARRAY<DOUBLE>", f"{_DEN} of each bucket", required=True),
+        *(
+            Column(f"{name}_by_{by}", "ARRAY<DOUBLE>", f"{name} by {buckets}; null: {_NO_ITEMS}")
+            for by, buckets in (
+                ("item", "the bucket of the item"),
+                ("both", "the bucket of its user's and item's buckets"),
+            )
+            for name in ("num", "den")
+        ),
         Column(
             "fingerprint",
             "ARRAY<BIGINT>",
@@ -102,7 +111,14 @@ METRIC_SUMS = Table(
         ),
     ),
     partitioned_by=PARTITIONS,
-    checks=(Check("same_buckets", "cardinality(num) = cardinality(den)"),),
+    checks=(
+        Check("same_buckets", "cardinality(num) = cardinality(den)"),
+        Check(
+            "same_item_buckets",
+            "num_by_item IS NULL OR cardinality(num_by_item) + cardinality(den_by_item)"
+            " + cardinality(num_by_both) + cardinality(den_by_both) = 4 * cardinality(num)",
+        ),
+    ),
 )
 
 METRICS = Table(
