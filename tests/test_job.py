@@ -379,13 +379,15 @@ def test_what_needs_the_log_is_not_remeasured(
 ) -> None:
     before = contents(lake)
     asked = {"measures": ["auc", "recall(tie_break=expected)@3", "ctr@shown", "AP"]}
-    config = config_of(directory, lake, **asked, rules={"tie_break": "item_id_asc"})
+    rules = {"tie_break": "item_id_asc"}
+    config = config_of(directory, lake, **asked, rules=rules, item_clusters="item_id")
     versions = {name: DeltaTable(lake / name).version() for name in (*TABLES, "runs")}
     with pytest.raises(RanklakeError) as refused:
         list(remeasure(spark, config, FIRST))
     assert refused.value.exit_code == 2
     for words in (
         *("auc needs the log", "recall(tie_break=expected)@3 needs the log"),
+        "item_clusters needs the log",
         *("n_slots is not stored", 'rules.tie_break: the tables hold "item_id_desc"'),
     ):
         assert words in str(refused.value)
