@@ -116,7 +116,22 @@ def _evaluated(spark: SparkSession, config: EvalConfig, run: Run, only: _Only) -
             only.baseline.check(run)
     with run.stage("slices", day.n_rows), data_errors("inputs"):
         slice_lists, dictionary = _defined(spark, config, run, day, redefine=only.redefine)
-    frames = _framed(day, config, slice_lists)
+    with _framed(day, config, slice_lists) as frames:
+        return _published(spark, config, run, only, _Ready(day, frames, dictionary))
+
+
+class _Ready(NamedTuple):
+    """What a run knows before it ranks anything."""
+
+    day: Day
+    frames: Frames
+    dictionary: Dictionary
+
+
+def _published(
+    spark: SparkSession, config: EvalConfig, run: Run, only: _Only, ready: _Ready
+) -> Evaluation:
+    day, frames, dictionary = ready
     run.plan, run.plan_reason = frames.plan
     known = within_limits(spark, config, run, day, frames, has_every=not only.models)
     publisher = Publisher(spark, config, run) if config.lake.is_given else None
