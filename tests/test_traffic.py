@@ -384,8 +384,6 @@ def test_a_removed_query_counts_nowhere_but_in_quality(spark: SparkSession) -> N
     assert quality["clicks.kept"] == 1
     assert quality["queries.invalid_traffic"] == 2
     assert quality["traffic.table"] == 2
-    context: Any = spark.sparkContext
-    assert context._jsc.getPersistentRDDs().isEmpty()  # what was remembered is forgotten
 
 
 def test_no_row_moves_for_a_query_to_be_removed(spark: SparkSession) -> None:

@@ -20,7 +20,7 @@ from ranklake.comparison import Comparison
 from ranklake.complaints import data_errors
 from ranklake.config import EvalConfig
 from ranklake.errors import ConfigError
-from ranklake.pipeline.assembled import cleaned, frames_of
+from ranklake.pipeline.assembled import broken_traffic, cleaned, frames_of
 from ranklake.pipeline.attempt import attempt, failures_recorded
 from ranklake.pipeline.baseline import Baseline
 from ranklake.pipeline.checks import Unmatched, checks_of, unmatched_of
@@ -116,22 +116,7 @@ def _evaluated(spark: SparkSession, config: EvalConfig, run: Run, only: _Only) -
             only.baseline.check(run)
     with run.stage("slices", day.n_rows), data_errors("inputs"):
         slice_lists, dictionary = _defined(spark, config, run, day, redefine=only.redefine)
-    with _framed(day, config, slice_lists) as frames:
-        return _published(spark, config, run, only, _Ready(day, frames, dictionary))
-
-
-class _Ready(NamedTuple):
-    """What a run knows before it ranks anything."""
-
-    day: Day
-    frames: Frames
-    dictionary: Dictionary
-
-
-def _published(
-    spark: SparkSession, config: EvalConfig, run: Run, only: _Only, ready: _Ready
-) -> Evaluation:
-    day, frames, dictionary = ready
+    frames = _framed(run, day, config, slice_lists)
     run.plan, run.plan_reason = frames.plan
     known = within_limits(spark, config, run, day, frames, has_every=not only.models)
     publisher = Publisher(spark, config, run) if config.lake.is_given else None
@@ -192,8 +177,13 @@ def _summed(
     return sums
 
 
-def _framed(day: Day, config: EvalConfig, slice_lists: schemas.SliceLists) -> Frames:
-    frames = frames_of(day, config, slice_lists)
+def _framed(run: Run, day: Day, config: EvalConfig, slice_lists: schemas.SliceLists) -> Frames:
+    broken = broken_traffic(day, config)
+    if broken is not None:
+        # Every job asks for it, and each of its rows is sent to every executor: it is found once.
+        with run.stage("traffic", day.n_rows), data_errors("inputs"):
+            broken = broken.sparkSession.createDataFrame(broken.toArrow())
+    frames = frames_of(day, config, slice_lists, broken=broken)
     if config.rules.duplicates == "error":
         refuse_duplicates(frames)
     return frames

@@ -22,10 +22,18 @@ from ranklake.schemas import OF_QUERY, QUERY_KEYS, SliceLists
 Rows = Mapping[str, DataFrame]
 
 
-def frames_of(day: Day, config: EvalConfig, slice_lists: SliceLists) -> Frames:
-    """The day's frames."""
-    every = {name: cleaned(name, day, config) for name in day.rows}
-    events, removed = _events(every, day, config)
+def broken_traffic(day: Day, config: EvalConfig) -> DataFrame | None:
+    """One row per rule and query of the day's invalid traffic; None: none is looked for."""
+    removed = removed_of(_known_events(_cleaned(day, config), day, config), config)
+    return None if removed is None else removed.broken
+
+
+def frames_of(
+    day: Day, config: EvalConfig, slice_lists: SliceLists, *, broken: DataFrame | None = None
+) -> Frames:
+    """The day's frames. `broken` are the rows of `broken_traffic`, where they are known already."""
+    every = _cleaned(day, config)
+    events, removed = _events(every, day, config, broken)
     rows = _that_stay(every, removed)
     base = _identified(_asking(rows, day, config), config, slice_lists)
     impressions = rows.get("impressions")
@@ -112,20 +120,31 @@ def cleaned(name: str, day: Day, config: EvalConfig) -> DataFrame:
     )
 
 
-def _events(rows: Rows, day: Day, config: EvalConfig) -> tuple[Events, Removed | None]:
+def _cleaned(day: Day, config: EvalConfig) -> Rows:
+    return {name: cleaned(name, day, config) for name in day.rows}
+
+
+def _events(
+    rows: Rows, day: Day, config: EvalConfig, broken: DataFrame | None
+) -> tuple[Events, Removed | None]:
     """The day's events, and the queries that are removed, among which some of them are."""
-    events = Events(
+    events = _known_events(rows, day, config)
+    removed = removed_of(events, config) if broken is None else Removed.of(broken)
+    if removed is not None:
+        nearby = removed_nearby(events, config)
+        events = replace(events, removed=removed.queries, removed_nearby=nearby)
+    return events, removed
+
+
+def _known_events(rows: Rows, day: Day, config: EvalConfig) -> Events:
+    """The day's events, before it is known which queries are removed."""
+    return Events(
         rows=rows,
         nearby={name: _cleaned_nearby(name, day, config) for name in day.nearby},
         day=day,
         config=config,
         sends_hashes=day.n_labels <= frames.MAX_BROADCAST_LABELS,
     )
-    removed = removed_of(events, config)
-    if removed is not None:
-        nearby = removed_nearby(events, config)
-        events = replace(events, removed=removed.queries, removed_nearby=nearby)
-    return events, removed
 
 
 def _cleaned_nearby(name: str, day: Day, config: EvalConfig) -> DataFrame:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -65,17 +65,6 @@ class Frames:
     config: EvalConfig
     in_rows: InRows | None = None
     why_flat: str | None = None
-
-    def __enter__(self) -> Self:
-        """What several jobs ask for is remembered from the first one on."""
-        if self.removed is not None:
-            self.removed.broken.persist()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """It is forgotten; whoever asks again has it computed again."""
-        if self.removed is not None:
-            self.removed.broken.unpersist()
 
     @property
     def is_pruned(self) -> bool:

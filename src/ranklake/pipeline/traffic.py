@@ -18,6 +18,11 @@ class Removed(NamedTuple):
     queries: DataFrame
     broken: DataFrame
 
+    @classmethod
+    def of(cls, broken: DataFrame) -> "Removed":
+        """The queries of traffic.broken."""
+        return cls(traffic.removed(broken), broken)
+
 
 def removed_of(events: Events, config: EvalConfig) -> Removed | None:
     """The day's removed queries; None where neither a rule nor a table removes any."""
@@ -52,7 +57,7 @@ def _removed(
         listed=listed,
         by_day=by_day,
     )
-    return Removed(traffic.removed(broken), broken)
+    return Removed.of(broken)
 
 
 def without(rows: DataFrame, removed: Removed | None) -> DataFrame:
