@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
@@ -27,6 +28,7 @@ from ranklake.comparison import (
 from ranklake.config import Gate, of_values
 from ranklake.errors import ConfigError
 from ranklake.estimate import added, series_of
+from ranklake.metrics import of_series
 
 Array = npt.NDArray[np.float64]
 SEED = 20_260_105
@@ -254,6 +256,22 @@ def test_pairing_is_told_by_the_hashes_of_the_queries(
     assert (row["pairing"], row["n_paired_queries"], row["n_queries"]) == (kind, n_paired, 80)
 
 
+def test_signs_are_not_flipped_of_what_is_made_of_other_values() -> None:
+    """F of mean precision and mean recall is no mean of the buckets' F."""
+    draw, of_f = rng(), of_series("f1", "mean=of_means", 5)
+    found = []
+    for _ in range(2):
+        tables = [
+            sums(draw.random(100), np.ones(100), metric=name) for name in ("precision", "recall")
+        ]
+        rows = pa.concat_tables([tables[0], tables[1].filter(pc.field("metric") == "recall")])
+        found.append(series_of(rows, derived=[of_f]))
+    names = found[0].keys["metric"].to_pylist()
+    p_values = dict(zip(names, sign_flips(*found), strict=True))
+    assert np.isnan(p_values["f1"])
+    assert 0 < p_values["recall"] <= 1
+
+
 def test_what_is_defined_differently_is_not_compared() -> None:
     values, den = rng().random(40), np.ones(40)
     other = side(sums(values, den, definition="other"))
@@ -363,6 +381,26 @@ def test_a_floor_is_about_the_candidate_alone(floor: float, verdict: str) -> Non
     assert found.verdict == verdict
 
 
+@pytest.mark.parametrize("floor", [0.05, 0.99])
+def test_a_floor_says_nothing_of_too_little_data(floor: float) -> None:
+    """Three buckets have a value, and no interval."""
+    rule = {"measure": "recall@5", "floor": floor}
+    found = compared_at(np.array([1.0, 1, 2]), np.ones(3), np.full(3, 2.0), rules=[rule])
+    assert found.verdict == "INCONCLUSIVE"
+    assert found.rows.to_pylist()[1]["reason"] == "too little data for an interval"
+
+
+def test_floors_of_many_guardrails_raise_a_false_alarm_as_often_as_one() -> None:
+    """2.2 standard errors above the value: a FAIL alone, none among twenty; so for ceilings."""
+    one = 0.45 + np.tile([1.0, -1.0], 50) * 0.1 * sqrt(99 / 100)  # its standard error is 0.01
+    for kind, bound in (("floor", 0.472), ("ceiling", 0.428)):
+        rule = {"measure": "recall@5", kind: bound}
+        rules = [{**rule, "name": f"{n}"} for n in range(20)]
+        alone = compared_at(one, one, np.ones(100), rules=[rule])
+        among_many = compared_at(one, one, np.ones(100), rules=rules)
+        assert (alone.verdict, among_many.verdict) == ("FAIL", "INCONCLUSIVE"), kind
+
+
 def test_guardrails_together_raise_a_false_alarm_as_often_as_one() -> None:
     """-2.2 standard errors below what is allowed: a FAIL alone, none among twenty."""
     one, other = shifted(-0.0022 - 0.005, 0.001)
@@ -389,18 +427,37 @@ def test_every_value_of_a_slice_is_a_test_of_its_own() -> None:
     }
     candidate, baseline = (side(*tables[m], model=m) for m in ("v2", "v1"))
 
-    def verdicts(**rule: Any) -> dict[str, Any]:
+    def verdicts(of: Side = candidate, **rule: Any) -> dict[str, Any]:
         asked = Question(gate=gate({"measure": "recall@5", "max_drop": 0.01, **rule}))
-        found = compared(candidate, baseline, asked)
+        found = compared(of, baseline, asked)
         return {row["slice_value"]: row["verdict"] for row in found.rows.to_pylist()}
 
     assert verdicts(slice="device") == {"mobile": "PASS", "tablet": "FAIL"}
     assert verdicts(slice="device", slice_value="mobile") == {"mobile": "PASS"}
     assert verdicts(slice="device", slice_value="watch") == {"watch": "INCONCLUSIVE"}
+    watch = sums(one, den, model="v2", value="watch")
+    with_watch = side(*tables["v2"], watch, model="v2")  # the baseline has none
+    assert verdicts(with_watch, slice="device")["watch"] == "INCONCLUSIVE"
     with pytest.raises(
         ConfigError, match=r"slice 'devise' is not published.*did you mean 'device'"
     ):
         verdicts(slice="devise")
+
+
+def test_a_rule_without_a_label_is_about_every_label() -> None:
+    """Also where it names a slice value: the other label is worse there."""
+    one, other = shifted(-0.02, 0.001)
+    den = np.ones(100)
+    sides = []
+    for model, of_conversions in (("v2", one), ("v1", other)):
+        tables = [sums(other, den, model=model), sums(other, den, model=model, value="mobile")]
+        converted = sums(of_conversions, den, model=model, value="mobile")
+        at = converted.schema.get_field_index("label")
+        label = pa.array(["conversion"] * len(converted))
+        sides.append(side(*tables, converted.set_column(at, "label", label), model=model))
+    rule = {"measure": "recall@5", "max_drop": 0.01, "slice": "device", "slice_value": "mobile"}
+    rows = compared(sides[0], sides[1], Question(gate=gate(rule))).rows.to_pylist()
+    assert {row["label"]: row["verdict"] for row in rows} == {"click": "PASS", "conversion": "FAIL"}
 
 
 @pytest.mark.parametrize(

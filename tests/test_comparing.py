@@ -125,6 +125,11 @@ def test_without_dates_it_is_the_newest_day_of_both(lake: Path, tmp_path: Path) 
     assert wider.notes == (f"left out, since only one model has them: {DAYS[2]}",)
 
 
+def test_counts_are_compared_where_they_are_asked_for(lake: Path) -> None:
+    found = row(compare(Lake(lake), CANDIDATE, BASELINE, metrics=["n_candidates"]))
+    assert (found["value"], found["baseline_value"], found["delta"]) == (20, 20, 0)
+
+
 def test_no_common_day_says_what_each_has(lake: Path, tmp_path: Path) -> None:
     published(tmp_path, {FIRST: WEEK[FIRST]}, models=[BASELINE])
     published(tmp_path, {SECOND: WEEK[SECOND]}, models=[CANDIDATE])
@@ -142,6 +147,11 @@ def test_a_changed_definition_is_refused_with_both(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"0123456789abcdef .*fedcba9876543210") as refused:
         compare(lake, CANDIDATE, BASELINE, dates=(FIRST, SECOND), metrics=["recall"])
     assert "recall@10 of click" in str(refused.value)
+    elsewhere = {**RULE, "label": "conversion"}
+    with pytest.raises(ConfigError, match="label 'conversion' is not published"):
+        gate(lake, CANDIDATE, BASELINE, dates=(FIRST, SECOND), rules=[elsewhere])
+    with pytest.raises(ConfigError, match="found 'friday', expected a day as YYYY-MM-DD"):
+        compare(lake, CANDIDATE, BASELINE, dates="friday")
     with pytest.raises(ConfigError, match="found definitions"):
         gate(lake, CANDIDATE, BASELINE, dates=(FIRST, SECOND), rules=[RULE])
 
@@ -184,10 +194,12 @@ def test_a_slice_value_of_one_model_alone_is_left_out_and_said(tmp_path: Path) -
     found = compare(Lake(tmp_path), CANDIDATE, BASELINE, metrics=["recall"], slices=["device"])
     assert sorted(found.rows["slice_value"].to_pylist()) == ["desktop", "mobile"]
     assert found.notes == ("left out, since only one model has them: device tablet",)
-    named = {**RULE, "slice": "device", "slice_value": "tablet"}
-    asked = gate(Lake(tmp_path), CANDIDATE, BASELINE, rules=[named])
-    assert row(asked)["verdict"] == "INCONCLUSIVE"
-    assert row(asked)["reason"] == "no such queries on one side"
+    for named in ({"slice_value": "tablet"}, {}):
+        rule = {**RULE, "slice": "device", **named}
+        asked = gate(Lake(tmp_path), CANDIDATE, BASELINE, rules=[rule]).rows.to_pylist()
+        (of_tablets,) = [row for row in asked if row["slice_value"] == "tablet"]
+        assert of_tablets["verdict"] == "INCONCLUSIVE"
+        assert of_tablets["reason"] == "no such queries on one side"
 
 
 def test_an_unseen_side_takes_its_judged_share(tmp_path: Path) -> None:

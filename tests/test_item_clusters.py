@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from tables import DAY, impressions, table, value
 
 from ranklake import Evaluation, evaluate
-from ranklake.comparison import differences
+from ranklake.comparison import differences, sign_flips
 from ranklake.config import of_values
 from ranklake.errors import ConfigError, ContractError
 from ranklake.estimate import SeriesSums, added, estimated, series_of, student_t
@@ -116,6 +116,7 @@ def test_so_is_the_difference_of_two_models() -> None:
     assert found.delta.std_err[0] == pytest.approx(two_way(log, difference))
     assert found.relative.std_err[0] == pytest.approx(two_way(log, relative))
     assert found.delta.n_clusters[0] == 40
+    assert np.isnan(sign_flips(one, one)[0])  # users' signs alone say nothing of items
 
 
 def test_days_are_added_bucket_by_bucket_of_either_clustering() -> None:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,10 @@ def test_what_is_not_there_is_said(lake: Path, tmp_path: Path) -> None:
         NoInputError, match="no day from 2025-12-26 to 2026-01-01 has metrics of v3"
     ):
         trend(Lake(lake), MEASURE, last=7, until="2026-01-01", models="v3")
+    with pytest.raises(ConfigError, match="found 'yesterday', expected a day as YYYY-MM-DD"):
+        trend(Lake(lake), MEASURE, until="yesterday")
+    late = trend(Lake(lake), MEASURE, last=2, until=str(DAYS[-1] + timedelta(days=1)))
+    assert {*late.days["event_date"].to_pylist()} == {DAYS[-1]}
     empty = published(tmp_path, {})
     with pytest.raises(NoInputError, match="no metrics are published"):
         trend(Lake(empty), MEASURE)

@@ -104,6 +104,7 @@ def _sums(found: Queries, model: str, device: str) -> list[tuple[dict[str, Any],
         ("n_queries", 0, "all"): (counts, counts, hashes),
         ("n_queries", 0, "with_relevant"): (counts, counts, None),
         ("hit_rate", K, "with_relevant"): (counts, counts, None),
+        ("n_candidates", 0, "all"): (20 * counts, counts, None),
         RECALL: (totals, counts, None),
     }
     return [

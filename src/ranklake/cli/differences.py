@@ -54,7 +54,7 @@ def of_rules(found: Comparison) -> list[Sheet]:
                 (
                     *(ruled(row), row["role"]),
                     *(row[key] for key in keys),
-                    _allowed(row),
+                    allowed(row),
                     *_numbers(row),
                     p_value(row["p_holm"]),
                     number(row["mde"]),
@@ -104,10 +104,12 @@ def _title(found: Comparison, rows: Sequence[Row], keys: Sequence[str]) -> str:
     ]
     alias = f" ({first['baseline_alias']})" if first["baseline_alias"] else ""
     columns = _queries(rows)
-    if "they are" not in columns:
-        fixed.append(f"{_KINDS[first['pairing']]} queries")
-    if "queries" not in columns:
-        fixed[-1] = f"{_counts(first)} {fixed[-1]}"
+    same = [
+        *([] if "queries" in columns else [_counts(first)]),
+        *([] if "they are" in columns else [_KINDS[first["pairing"]]]),
+    ]
+    if same:
+        fixed.append(" ".join([*same, "queries"]))
     return ", ".join([f"{found.candidate} against {found.baseline}{alias}", days, *fixed])
 
 
@@ -150,7 +152,8 @@ def _differ(cells: Sequence[str]) -> bool:
     return len({*cells}) > 1
 
 
-def _allowed(row: Row) -> str:
+def allowed(row: Row) -> str:
+    """What the rule asks for, in signs."""
     bounds = {
         "drop ≤ {:g}": row["max_drop"],
         "drop ≤ {:.3g} %": _hundredfold(row["max_relative_drop"]),

@@ -12,7 +12,7 @@ from ranklake.cli import options
 from ranklake.cli.compare import print_comparison
 from ranklake.cli.configured import configured, tables
 from ranklake.cli.dates import from_to
-from ranklake.cli.differences import of_rules, ruled
+from ranklake.cli.differences import allowed, of_rules, ruled
 from ranklake.cli.printing import Row, as_json
 from ranklake.comparison import Comparison, Verdict
 from ranklake.config import EvalConfig
@@ -114,6 +114,9 @@ def _lines(rows: Sequence[Row], verdict: Verdict) -> list[str]:
 def _line(row: Row) -> str:
     """A rule's verdict as a message."""
     reason = row["reason"]
-    if row["ci_low"] is not None and not reason:
-        reason = f"difference {row['delta']:+.4f} [{row['ci_low']:+.4f}, {row['ci_high']:+.4f}]"
+    kind = "" if row["max_relative_drop"] is None else "relative_"
+    if row[f"{kind}ci_low"] is not None and not reason:
+        ends = f"[{row[f'{kind}ci_low']:+.4f}, {row[f'{kind}ci_high']:+.4f}]"
+        reason = f"{kind.replace('_', ' ')}difference {row[f'{kind}delta']:+.4f} {ends}"
+        reason += f", expected {allowed(row)}"
     return f"gate: {ruled(row)}: {row['verdict']}: {reason}"

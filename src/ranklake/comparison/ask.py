@@ -1,12 +1,11 @@
 """Questions to published tables: is the candidate better, and may it replace the baseline?"""
 
 from collections.abc import Mapping, Sequence
-from datetime import date
 
 from ranklake.choose import Choice
 from ranklake.comparison.compared import DEFAULT_CONFIDENCE, Comparison, Question, compared
 from ranklake.comparison.held import Found, Held
-from ranklake.comparison.published import Span, sides
+from ranklake.comparison.published import Span, day_of, sides
 from ranklake.comparison.tables import Tables
 from ranklake.config import Gate, of_values
 from ranklake.errors import ConfigError
@@ -97,4 +96,4 @@ def _span(dates: Day | tuple[Day, Day] | None) -> Span | None:
     if dates is None:
         return None
     first, last = dates if isinstance(dates, tuple) else (dates, dates)
-    return Span(date.fromisoformat(str(first)), date.fromisoformat(str(last)))
+    return Span(day_of(first), day_of(last))

@@ -17,7 +17,7 @@ from ranklake.comparison.pairing import Pairing
 from ranklake.comparison.sides import Pair, Series, Side, paired, pairing_of
 from ranklake.comparison.verdicts import Verdict, worst
 from ranklake.config import Gate, GateRule
-from ranklake.estimate import Array
+from ranklake.estimate import Array, all_mature
 from ranklake.metrics import Measure
 
 Row = dict[str, Any]
@@ -152,7 +152,7 @@ class _Sheet:
             "n_days": len(one.days),
             "confidence": self.question.confidence,
             "label_as_of": one.label_as_of,
-            "is_mature": _both(one.is_mature, other.is_mature),
+            "is_mature": all_mature([one.is_mature, other.is_mature]),
         }
 
     def _numbers(self, row: int) -> Row:
@@ -269,13 +269,6 @@ def _notes(candidate: Side, baseline: Side, question: Question, pair: Pair) -> I
         values = [*dict.fromkeys(f"{series.slice} {series.slice_value}" for series in lacking)]
         more = f" and {len(values) - _LISTED} more" if len(values) > _LISTED else ""
         yield f"left out, since only one model has them: {', '.join(values[:_LISTED])}{more}"
-
-
-def _both(one: bool | None, other: bool | None) -> bool | None:
-    """True where both are, False where one is not; None: nobody can say."""
-    if False in (one, other):
-        return False
-    return None if None in (one, other) else True
 
 
 def _number(value: Any) -> float | None:

@@ -115,11 +115,12 @@ def differences(candidate: SeriesSums, baseline: SeriesSums) -> Differences:
 def sign_flips(candidate: SeriesSums, baseline: SeriesSums, *, n_flips: int = N_FLIPS) -> Array:
     """Randomised p-values of no difference, from flips of the buckets' signs; never 0.
 
-    nan where the sides differ in a denominator: only what the same queries give can be exchanged.
+    nan where the sides differ in a denominator: only what the same queries give can be exchanged;
+    and where a value is not its sums over the clusters of users alone.
     The flips are the same in every call (Fisher's randomisation; Smucker, Allan, Carterette,
     CIKM 2007, on its use in retrieval; (1 + count) / (1 + draws): Phipson and Smyth, 2010).
     """
-    exchangeable = (candidate.den == baseline.den).all(axis=1)
+    exchangeable = (candidate.den == baseline.den).all(axis=1) & candidate.are_sums_by_user
     with np.errstate(divide="ignore", invalid="ignore"):
         parts = (candidate.num - baseline.num) / candidate.den.sum(axis=1, keepdims=True)
     exchangeable &= np.isfinite(parts).all(axis=1)

@@ -10,7 +10,7 @@ from ranklake.comparison.sides import Pair, Series, Side
 from ranklake.comparison.verdicts import Verdict, at_least, worst
 from ranklake.config import Gate, GateRule
 from ranklake.errors import ConfigError, near_miss
-from ranklake.estimate import Estimates, student_t
+from ranklake.estimate import is_enough, student_t
 
 OF_PLACES = ("ctr", "cvr", "f1", "precision", "precision_micro")
 """Metrics that take what nobody saw for not relevant."""
@@ -47,7 +47,7 @@ def tests_of(rules: Sequence[GateRule], pair: Pair) -> list[Test]:
     return [
         Test(rule, series, pair.place_of(series))
         for rule in rules
-        for series in _series_of(rule, pair.series)
+        for series in _series_of(rule, [*pair.series, *pair.alone])
     ]
 
 
@@ -59,13 +59,11 @@ def unpublished(rules: Sequence[GateRule], known: Sequence[Series]) -> Iterator[
 
 
 def _series_of(rule: GateRule, known: Sequence[Series]) -> Iterator[Series]:
-    """The series that it looks at: one a slice value; one that is not there where it names it."""
+    """The series that it looks at, also of a slice value that a side lacks, or both do."""
     of_measure = [series for series in known if _is_of(rule, series)]
-    if rule.slice_value is None:
-        yield from of_measure
-        return
-    for series in of_measure[:1]:
-        yield series._replace(slice_value=rule.slice_value)
+    if rule.slice_value is not None:
+        of_measure = [series._replace(slice_value=rule.slice_value) for series in of_measure]
+    yield from dict.fromkeys(of_measure)
 
 
 def _is_of(rule: GateRule, series: Series) -> bool:
@@ -117,7 +115,7 @@ class Judge:
             return Finding(Verdict.INCONCLUSIVE, words)
         findings = [
             *self._of_drop(test.rule, test.row, fail_alpha),
-            *self._of_bounds(test.rule, test.row),
+            *self._of_bounds(test.rule, test.row, fail_alpha),
         ]
         found = Finding.worst(findings)
         if found.verdict is Verdict.PASS and self._is_unseen(test.series):
@@ -137,18 +135,23 @@ class Judge:
             low, surely_low = plain.low[row], wide.high[row]
         yield _judged(-allowed, low=low, surely_low=surely_low)
 
-    def _of_bounds(self, rule: GateRule, row: int) -> Iterator[Finding]:
+    def _of_bounds(self, rule: GateRule, row: int, fail_alpha: float) -> Iterator[Finding]:
         """Of the candidate alone."""
-        own: Estimates = self.pair.candidate.take([row]).estimates
-        half = student_t(own.n_clusters, self.alpha) * own.std_err
-        low, high = (float((own.value + sign * half)[0]) for sign in (-1, 1))
-        words = f"value {own.value[0]:.4f} [{low:.4f}, {high:.4f}], expected"
+        series = self.pair.candidate.take([row])
+        own = series.estimates
+        value = float(own.value[0])
+        std_err = float(own.std_err[0]) if is_enough(series)[0] else np.nan
+        half, wide = (
+            float(student_t(own.n_clusters, alpha)[0]) * std_err
+            for alpha in (self.alpha, fail_alpha)
+        )
+        words = f"value {value:.4f} [{value - half:.4f}, {value + half:.4f}], expected"
         if rule.floor is not None:
-            at_least = f"{words} at least {rule.floor:g}"
-            yield _judged(rule.floor, low=low, surely_low=high, words=at_least)
+            least = f"{words} at least {rule.floor:g}"
+            yield _judged(rule.floor, low=value - half, surely_low=value + wide, words=least)
         if rule.ceiling is not None:
-            at_most = f"{words} at most {rule.ceiling:g}"
-            yield _judged(-rule.ceiling, low=-high, surely_low=-low, words=at_most)
+            most = f"{words} at most {rule.ceiling:g}"
+            yield _judged(-rule.ceiling, low=-value - half, surely_low=wide - value, words=most)
 
     def _is_unseen(self, series: Series) -> bool:
         """Whether what one side ranks high was seen less than what the other does."""

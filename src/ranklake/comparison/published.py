@@ -20,10 +20,20 @@ from ranklake.comparison.tables import (
 )
 from ranklake.config import GateRule
 from ranklake.errors import ConfigError, NoInputError
+from ranklake.estimate import all_mature
 from ranklake.metrics import Measure
+from ranklake.schemas import Day
 
 _UNSHOWN = "queries.unlabelled"
 """The check that a model has whose candidates were scored, not shown."""
+
+
+def day_of(day: Day) -> date:
+    """The day. Raises ConfigError for a text that is none."""
+    try:
+        return date.fromisoformat(str(day))
+    except ValueError:
+        raise ConfigError(f"dates: found {day!r}, expected a day as YYYY-MM-DD") from None
 
 
 class Span(NamedTuple):
@@ -124,12 +134,13 @@ def _common(rows: pa.Table, models: Sequence[str]) -> list[Series]:
 
 
 def _of_rule(rule: GateRule) -> pc.Expression:
-    """Whether a row of metrics is of the rule's measure."""
+    """Whether a row of metrics is of the rule's measure, label and slice."""
     measure = rule.measured
     population = rule.population or measure.metric.populations[0]
     is_own = (pc.field("slice") == rule.slice) & (pc.field("population") == population.value)
     is_own &= (pc.field("metric") == measure.metric.name) & (pc.field("k") == measure.k)
-    return is_own & (pc.field("variant") == measure.variant)
+    is_own &= pc.field("variant") == measure.variant
+    return is_own if rule.label is None else is_own & (pc.field("label") == rule.label)
 
 
 def _of_other_age(runs: pa.Table, models: Sequence[str]) -> Iterator[str]:
@@ -147,14 +158,14 @@ def _side(
     model: str, days: Sequence[date], runs: pa.Table, sums: pa.Table, *, shows_all: bool
 ) -> Side:
     own = runs.filter(pc.field("model_version") == model).sort_by("event_date").to_pylist()
-    last, mature = own[-1], {run["is_mature"] for run in own}
+    last = own[-1]
     return Side(
         model=model,
         days=days,
         sums=sums.filter(pc.field("model_version") == model),
         run_id=last["run_id"],
         label_as_of=last["label_as_of"],
-        is_mature=False if False in mature else (None if None in mature else True),
+        is_mature=all_mature([run["is_mature"] for run in own]),
         shows_all=shows_all,
     )
 

@@ -90,11 +90,12 @@ class Side:
 
 @dataclass(frozen=True)
 class Pair:
-    """Both sides, the rows of each of the same series."""
+    """Both sides, the rows of each of the same series; `alone` are those that one side has."""
 
     candidate: SeriesSums
     baseline: SeriesSums
     series: Sequence[Series]
+    alone: Sequence[Series] = ()
 
     def place_of(self, series: Series) -> int | None:
         """The row of the series; None where a side does not have it."""
@@ -106,7 +107,7 @@ class Pair:
 
 
 def paired(candidate: Side, baseline: Side, *, derived: Sequence[Measure] = ()) -> Pair:
-    """The series that both sides have. Raises ConfigError for one that they define differently."""
+    """The series that the sides have. Raises ConfigError for one that they define differently."""
     problems = [*_differently_defined(candidate, baseline)]
     if problems:
         raise ConfigError(problems)
@@ -122,6 +123,7 @@ def paired(candidate: Side, baseline: Side, *, derived: Sequence[Measure] = ()) 
         one.take([rows[series] for series in shared]),
         other.take([others[series] for series in shared]),
         shared,
+        [series for series in (*rows, *others) if (series in rows) != (series in others)],
     )
 
 

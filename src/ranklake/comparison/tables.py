@@ -104,8 +104,7 @@ def _matching(needed: pa.Table) -> schemas.Matching:
     shared["k"] = sorted({0, *pc.unique(needed["k"]).to_pylist()})
     own: dict[str, set[str]] = {}
     for series in series_in(needed):
-        measures = (_measure(series), *_measure(series).parts)
-        own.setdefault(series.population, set()).update(one.metric.name for one in measures)
+        own.setdefault(series.population, set()).update(_names(series))
     return [
         {**shared, "metric": sorted(names), "population": [population]}
         for population, names in (*_COUNTING.items(), *sorted(own.items()))
@@ -123,7 +122,7 @@ _ROWS_BESIDE = 2
 
 def derived_in(rows: pa.Table) -> list[Measure]:
     """The measures among the rows that are made of the sums of others."""
-    measures = [_measure(series) for series in series_in(rows)]
+    measures = [_measure(series) for series in series_in(rows) if not _is_count(series)]
     return [*dict.fromkeys(measure for measure in measures if measure.is_derived)]
 
 
@@ -131,6 +130,18 @@ def series_in(rows: pa.Table) -> list[Series]:
     """The rows' series, each once."""
     distinct = rows.group_by([*Series._fields]).aggregate([])
     return [Series(**key) for key in distinct.to_pylist()]
+
+
+def _names(series: Series) -> list[str]:
+    """The metrics whose sums it is made of."""
+    if _is_count(series):
+        return [series.metric]
+    measure = _measure(series)
+    return [one.metric.name for one in (measure, *measure.parts)]
+
+
+def _is_count(series: Series) -> bool:
+    return series.metric not in {metric.name for metric in metrics.METRICS}
 
 
 def _measure(series: Series) -> Measure:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from ranklake.choose import Choice
 from ranklake.comparison.differences import differences
+from ranklake.comparison.published import day_of
 from ranklake.comparison.sides import Series
 from ranklake.comparison.tables import Tables, derived_in, published, redefined, series_in, sums_of
 from ranklake.errors import ConfigError, NoInputError
@@ -80,13 +81,14 @@ def trend(
         trend(Lake("lake"), "recall@10", last=7, slices=["device"]).changes.to_pandas()
 
     until is the last day (None: the newest that is published); models None: all that have metrics
-    on it. A user's days stay in one bucket, so a change's interval knows what both windows share.
+    on it, or where it has none on any of the days. A user's days stay in one bucket, so a change's
+    interval knows what both windows share.
     Raises NoInputError where nothing is published of these days, and ConfigError for a measure that
     is not, or whose definition changed within the days.
     """
     tables = tables.snapshot()
     window = Window(_last_day(tables, until, models), last)
-    names = several(models) if models else _models_of(tables, window.last)
+    names = several(models) if models else _models_of(tables, window)
     of_model = {name: tables.latest_dates(_ALL, models=name) for name in names}
     now, before = (_of_any(of_model, one) for one in (window, window.before))
     if not now:
@@ -115,16 +117,20 @@ _ALL = 1_000_000
 
 def _last_day(tables: Tables, until: Day | None, models: str | Sequence[str] | None) -> date:
     if until is not None:
-        return date.fromisoformat(str(until))
+        return day_of(until)
     newest = tables.latest_dates(1, models=models)
     if not newest:
         raise NoInputError("no metrics are published" + (f" of {models}" if models else ""))
     return newest[0]
 
 
-def _models_of(tables: Tables, day: date) -> list[str]:
-    rows = tables.metrics(dates=day, columns=("model_version",))
-    return sorted({*rows["model_version"].to_pylist()})
+def _models_of(tables: Tables, window: Window) -> list[str]:
+    """Those that have metrics on its last day; where that is not published, on any of its days."""
+    for days in ([window.last], window.days):
+        rows = tables.metrics(dates=days, columns=("model_version",))
+        if len(rows):
+            return sorted({*rows["model_version"].to_pylist()})
+    return []
 
 
 def _daily(

@@ -18,7 +18,7 @@ from ranklake.estimate.jackknife import (
     spread,
     student_t,
 )
-from ranklake.estimate.metrics import estimated, with_maturity
+from ranklake.estimate.metrics import all_mature, estimated, is_enough, with_maturity
 from ranklake.estimate.series import (
     MIN_CLUSTERS,
     MIN_NONZERO,
@@ -39,7 +39,9 @@ __all__ = [
     "Estimates",
     "SeriesSums",
     "added",
+    "all_mature",
     "estimated",
+    "is_enough",
     "is_rounding",
     "jackknife",
     "matrix",

@@ -1,6 +1,6 @@
 """The rows of the table metrics, from those of metric_sums."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 import numpy as np
@@ -61,6 +61,13 @@ def is_enough(series: SeriesSums) -> npt.NDArray[np.bool_]:
         & np.isfinite(found.std_err)
         & ~is_rounding(found.std_err, found.value)
     )
+
+
+def all_mature(ages: Collection[bool | None]) -> bool | None:
+    """True where all labels of all parts could have happened, False where not; None: unknown."""
+    if False in ages:
+        return False
+    return None if None in ages else True
 
 
 def with_maturity(

@@ -65,6 +65,14 @@ class SeriesSums:
         return spread_over(self.value, self.clusterings)
 
     @property
+    def are_sums_by_user(self) -> npt.NDArray[np.bool_]:
+        """Whether the rows are ratios of their sums, and users alone are their clusters."""
+        of_items = [buckets.used.any(axis=1) for buckets in self.by_items]
+        made = [_is_derived(row) for row in self.keys.to_pylist()]
+        are_others: npt.NDArray[np.bool_] = np.logical_or.reduce([np.array(made), *of_items])
+        return ~are_others
+
+    @property
     def uppers(self) -> Array:
         """The largest value that each can have, or has."""
         bounds = np.array([_upper(row) for row in self.keys.to_pylist()], dtype=float)
@@ -120,11 +128,13 @@ def _by_items(metric_sums: pa.Table, *, n_rows: int) -> list[Buckets]:
     """The buckets of items and of both; in rows without any, none is in use."""
     found = []
     for names in _BY_ITEMS:
-        if names[0] in metric_sums.column_names and metric_sums[names[0]].null_count < n_rows:
-            at = np.flatnonzero(metric_sums[names[0]].is_valid().to_numpy())
+        if names[0] not in metric_sums.column_names:
+            continue
+        at = np.flatnonzero(metric_sums[names[0]].is_valid().to_numpy())
+        if len(at):
             num, den = (matrix(metric_sums[name].take(at)) for name in names)
             found.append(Buckets.of(num, den).placed(at, n_rows))
-    return found if metric_sums.num_rows else []
+    return found
 
 
 class _Values(NamedTuple):
@@ -219,6 +229,10 @@ class _Totals:
     def _of(self, row: Mapping[str, Any], measure: Measure, population: str) -> tuple[float, float]:
         key = (measure.metric.name, measure.variant, measure.k, population)
         return self.by_series[(*_group(row), *key)]
+
+
+def _is_derived(row: Mapping[str, Any]) -> bool:
+    return row["metric"] not in _COUNTED and _measure_of(row).is_derived
 
 
 def _measure_of(row: Mapping[str, Any]) -> Measure:

@@ -91,9 +91,10 @@ def _is_later_than(window: timedelta | None) -> Column:
 
 def once(told: DataFrame) -> DataFrame:
     """The clicks of `told`; of several that count on one item the earliest does, not repeated."""
-    others = [name for name in ("ingest_ts", "impression_id") if name in told.columns]
+    delivery = [name for name in ("impression_id",) if name in told.columns]
+    others = [*(name for name in ("ingest_ts",) if name in told.columns), *delivery]
     # Events of no query have a partition each: one for all could be too large for a task.
-    by_time = Window.partitionBy(F.coalesce("query_id", *others[1:]), "item_id", "reason").orderBy(
+    by_time = Window.partitionBy(F.coalesce("query_id", *delivery), "item_id", "reason").orderBy(
         F.col("happened_at").asc_nulls_last(), *others
     )
     counts = F.col("reason").isNull()

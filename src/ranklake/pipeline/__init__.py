@@ -44,6 +44,9 @@ from ranklake.pipeline.windows import windows_of
 from ranklake.run import Listener, Run, silent
 from ranklake.together import together
 
+MAX_BROKEN = 2_000_000
+"""More queries of invalid traffic, by rule, are not kept on the driver: each job finds them."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -180,9 +183,11 @@ def _summed(
 def _framed(run: Run, day: Day, config: EvalConfig, slice_lists: schemas.SliceLists) -> Frames:
     broken = broken_traffic(day, config)
     if broken is not None:
-        # Every job asks for it, and each of its rows is sent to every executor: it is found once.
+        # Every job asks for it, and its rows are sent to every executor: it is found once.
         with run.stage("traffic", day.n_rows), data_errors("inputs"):
-            broken = broken.sparkSession.createDataFrame(broken.toArrow())
+            rows = broken.limit(MAX_BROKEN + 1).toArrow()
+            if len(rows) <= MAX_BROKEN:
+                broken = broken.sparkSession.createDataFrame(rows)
     frames = frames_of(day, config, slice_lists, broken=broken)
     if config.rules.duplicates == "error":
         refuse_duplicates(frames)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from ranklake import quality, read
 from ranklake.comparison import Tables
 from ranklake.config import EvalConfig
-from ranklake.estimate import KEYS, SUMS, added, estimated, with_maturity
+from ranklake.estimate import KEYS, SUMS, added, all_mature, estimated, with_maturity
 from ranklake.metrics import Measure
 from ranklake.pipeline.checks import table_of
 from ranklake.run import Run
@@ -76,8 +76,7 @@ class _Window:
             derived=[measure for measure in config.derived if _has_parts(measure, steady)],
             window_days=len(self.before) + 1,
         )
-        ages = {run.is_mature, *self._maturities()}
-        is_mature = False if False in ages else (None if None in ages else True)
+        is_mature = all_mature([run.is_mature, *self._maturities()])
         return with_maturity(found, label_as_of=run.label_as_of, is_mature=is_mature)
 
     def _parts(self) -> Iterator[pa.Table]:
@@ -85,8 +84,12 @@ class _Window:
             yield self.tables.metric_sums(dates=day, models=self.model, columns=_COLUMNS)
 
     def _maturities(self) -> list[bool | None]:
-        columns = ("is_mature",)
-        rows = self.tables.metrics(dates=self.before, models=self.model, columns=columns)
+        rows = self.tables.metrics(
+            dates=self.before,
+            models=self.model,
+            columns=("is_mature",),
+            matching=[{"window_days": [1]}],
+        )
         found: list[bool | None] = pc.unique(rows["is_mature"]).to_pylist()
         return found
 

@@ -88,7 +88,7 @@ def published(spark: SparkSession, lake: Lake, day: date) -> list[Published]:
     """
     metrics = spark.table(lake.sql_name(schemas.METRICS.name)).where(F.col("event_date") == day)
     columns = ("model_version", "run_id", "label_as_of", "is_mature")
-    parts = metrics.select(*columns).distinct().collect()
+    parts = _of_the_day(metrics).select(*columns).distinct().collect()
     if not parts:
         raise NoInputError(f"metrics: nothing is published for {day}")
     models_of: dict[str, list[Row]] = {}
@@ -153,8 +153,13 @@ def published_runs(
     runs = _of_days(spark.table(lake.sql_name(schemas.RUNS.name)), first, last)
     steps = runs.where(F.col("inputs") != "{}").select("run_id", "started_at", "inputs").distinct()
     of_run = {row["run_id"]: row for row in steps.collect()}
-    found = metrics.select(*columns).distinct().orderBy("event_date", "run_id").collect()
-    return [_published_run(row, of_run.get(row["run_id"])) for row in found]
+    found = _of_the_day(metrics).select(*columns).distinct().orderBy("event_date", "run_id")
+    return [_published_run(row, of_run.get(row["run_id"])) for row in found.collect()]
+
+
+def _of_the_day(metrics: DataFrame) -> DataFrame:
+    """Without windows of several days, whose labels may be less mature than the day's own."""
+    return metrics.where(F.col("window_days") == 1)
 
 
 def _of_days(rows: DataFrame, first: date | None, last: date | None) -> DataFrame:

@@ -29,7 +29,8 @@ COMPARISONS = Table(
         Column(
             "p_sign_flip",
             "DOUBLE",
-            "the same from 10 000 flips of the buckets' signs; null: the denominators differ",
+            "the same from 10 000 flips of the buckets' signs; null: the denominators differ, or"
+            " the value is made of others, or clustered by items too",
         ),
         Column(
             "p_holm",
