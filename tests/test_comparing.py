@@ -295,8 +295,15 @@ def test_a_gate_that_passes_ends_with_0_and_leaves_its_verdict(
             "3,000 queries, expected 10,000,000",
         ),
         ({"measure": "recall@10", "floor": 0.99}, "", 4, "FAIL", "recall@10: FAIL: value 0."),
+        (
+            {"measure": "recall@10", "max_relative_drop": 0.0001, "slice": "device"},
+            "",
+            4,
+            "FAIL",
+            "expected drop ≤ 0.01 %",
+        ),
     ],
-    ids=["worse on a slice", "too few queries", "warns", "below the floor"],
+    ids=["worse on a slice", "too few queries", "warns", "below the floor", "relative"],
 )
 @pytest.mark.filterwarnings("default::ranklake.errors.RanklakeWarning")
 def test_a_gate_ends_with_the_code_of_its_verdict(

@@ -7,11 +7,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 from two_models import BASELINE, CANDIDATE, DAYS, Queries, published, queries
 
-from ranklake import Lake
+from ranklake import Lake, read
+from ranklake.config import Lake as Place
 from ranklake.config import of_values
 from ranklake.pipeline.windows import Windows, windows_of
 
@@ -113,6 +116,30 @@ def test_a_window_is_mature_where_all_its_days_are(
     published(path, {day: WEEK[day] for day in (DAYS[4], TODAY)})
     rows = rows_of(windows(path, 3, is_mature=today))
     assert {row["is_mature"] for row in rows.values()} == {expected}
+
+
+def with_windows(path: Path, day: date, n: int) -> None:
+    """The day's rows of metrics again, as those of a window of which some day was not mature."""
+    rows = Lake(path).metrics(dates=day)
+    for name, value in (("window_days", n), ("is_mature", False)):
+        at = rows.schema.get_field_index(name)
+        field = rows.schema.field(at)
+        rows = rows.set_column(at, field, pa.array([value] * len(rows), field.type))
+    write_deltalake(path / "metrics", rows, mode="append")
+
+
+def test_windows_of_earlier_days_do_not_say_how_mature_those_are(tmp_path: Path) -> None:
+    path = published(tmp_path, {day: WEEK[day] for day in DAYS[4:]})
+    with_windows(path, DAYS[5], 28)
+    rows = rows_of(windows(path, 3))
+    assert {row["is_mature"] for row in rows.values()} == {True}
+
+
+def test_a_run_is_as_mature_as_its_day(spark: SparkSession, tmp_path: Path) -> None:
+    path = published(tmp_path, {TODAY: WEEK[TODAY]})
+    with_windows(path, TODAY, 28)
+    runs = read.published_runs(spark, Place(path=str(path)))
+    assert [(run.day, run.is_mature) for run in runs] == [(TODAY, True)] * 2
 
 
 def test_no_window_is_asked_for_by_default(tmp_path: Path) -> None:
