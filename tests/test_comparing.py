@@ -359,6 +359,18 @@ def test_a_wrong_question_is_said_and_ends_with_2(
     assert words in capsys.readouterr().err
 
 
+def test_a_gate_without_an_answer_leaves_no_earlier_one(
+    lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, to = of_rules(tmp_path / "g.toml", RULE), tmp_path / "gate.json"
+    asked = ("gate", "v2", "-b", "v1", "--lake", lake, "-c", config, "--to", to)
+    said(capsys, *asked)
+    assert json.loads(to.read_text())["verdict"] == "PASS"
+    with pytest.raises(SystemExit):
+        said(capsys, *asked, "--dates", "2020-01-01")
+    assert not to.exists()
+
+
 def test_a_verdict_that_cannot_be_written_is_an_error(
     lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

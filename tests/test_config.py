@@ -279,6 +279,11 @@ def test_all_files_that_cannot_be_read_are_named(write: Write) -> None:
             " expected some such as gains.buy = { click = 1.0, conversion = 5.0 }",
         ),
         (
+            'labels = ["buy"]\nitem_clusters = "item_id"',
+            "labels: 'buy' has no gains,"
+            " expected some such as gains.buy = { click = 1.0, conversion = 5.0 }",
+        ),
+        (
             'labels = ["click", "judgment"]',
             "labels: judgments and log events cannot be labels of one evaluation",
         ),
@@ -333,6 +338,13 @@ def test_an_unknown_key_names_its_file_the_known_keys_and_the_nearest(write: Wri
     )
     assert top.startswith("a.toml: confidense: unknown key, known are evaluation, ")
     assert top.endswith("; did you mean 'confidence'?")
+
+
+def test_an_unknown_key_of_a_rule_names_those_of_rules(write: Write) -> None:
+    rule = '[[gate.rules]]\nmeasure = "recall@10"\nmax_drop = 0.1\nmaxdrop = 1'
+    (problem,) = problems(write(rule))
+    assert "maxdrop: unknown key, known are " in problem
+    assert problem.endswith("; did you mean 'max_drop'?")
 
 
 def test_a_key_that_slipped_into_a_section_is_sent_back(write: Write) -> None:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from ranklake.cli import main
 from ranklake.errors import ConfigError
 from ranklake.schemas import CLICKS, CONVERSIONS, IMPRESSIONS, SCORES
 from ranklake.simulate import (
@@ -427,3 +428,14 @@ def share_beside_its_query(file: Path) -> float:
     """Of a file's rows, how many follow a row of the same query."""
     query_id = pq.ParquetFile(file).read(["query_id"])["query_id"].to_pandas()
     return share_of(query_id.ffill() == query_id.ffill().shift())
+
+
+@pytest.mark.parametrize("models", ["", "v1,", "v 1"])
+def test_a_model_that_could_not_be_published_is_not_generated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], models: str
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["generate", str(tmp_path / "log"), "--models", models])
+    assert stop.value.code == 2
+    assert "expected names that match" in capsys.readouterr().err
+    assert not (tmp_path / "log").exists()

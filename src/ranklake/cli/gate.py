@@ -43,6 +43,7 @@ def gate(
 
     [dim]ranklake gate v43 --baseline production -c gate.toml --dates 2026-01-01..2026-01-28[/dim]
     """
+    _forget(to)
     loaded = configured(config, settings)
     found = comparison.gate(
         tables(loaded, lake, "gate"),
@@ -58,6 +59,14 @@ def gate(
         _record(loaded, lake, found)
     print_comparison(found, of_rules(found), output)
     _end(found, warns=loaded.gate.on_inconclusive == "warn")
+
+
+def _forget(to: Path) -> None:
+    """Removes the verdict of an earlier call: none may be taken for the one of this call."""
+    try:
+        to.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--to {to}: cannot be written: {error.strerror}") from error
 
 
 def _write(to: Path, found: Comparison) -> None:

@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
+from ranklake import schemas
 from ranklake.cli import options
 from ranklake.cli.dates import dates
+from ranklake.errors import ConfigError
 
 
 class Format(StrEnum):
@@ -71,7 +73,7 @@ def generate(
         n_items_per_query=candidates,
         seed=seed,
         first_date=first,
-        models=simulate.rising_models([name.strip() for name in models.split(",")]),
+        models=simulate.rising_models(_names(models)),
         hot_query_items=hot_query,
         dirt=simulate.Dirt(
             duplicate_share=duplicates,
@@ -92,3 +94,12 @@ def generate(
     if not quiet:
         n_rows = simulation.n_rows_per_date * n_dates
         typer.echo(f"{out}: {n_rows:,} impressions of {n_dates} days, models {models}")
+
+
+def _names(models: str) -> list[str]:
+    names = [name.strip() for name in models.split(",")]
+    for name in names:
+        if not schemas.is_model_version(name):
+            expected = f"names that match {schemas.MODEL_VERSION}"
+            raise ConfigError(f"--models {models}: found {name!r}, expected {expected}")
+    return names

@@ -99,7 +99,8 @@ def _of_items(config: EvalConfig) -> Iterator[Problem]:
     at, found = ("item_clusters",), f"found {config.item_clusters!r}, expected"
     if not config.of_items:
         yield at, f"{found} none without ctr or cvr: no other metric belongs to items"
-    if metrics.JUDGMENT in {*config.event_kinds}:
+    known = [config.known_gains.get(name, {}) for name in config.labels]
+    if any(gains.get(metrics.JUDGMENT) for gains in known):
         yield at, f"{found} none where judgments are labels"
     if config.item_clusters == "advertiser_id" and "scored" in config.candidates:
         yield at, f"{found} 'item_id' with scored candidates: scores do not say who advertises"

@@ -216,7 +216,8 @@ def _unknown_key(at: Keys) -> str:
 def _known_keys(at: Keys) -> list[str]:
     model: Any = EvalConfig
     for part in at:
-        model = _model_of(model.model_fields[part].annotation)
+        if isinstance(part, str):  # else it is a place in a list of the same
+            model = _model_of(model.model_fields[part].annotation)
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
