@@ -169,8 +169,8 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the plans that are taken."""
     taken: list[str] = []
 
-    def told(*given: Any) -> Frames:
-        frames = frames_of(*given)
+    def told(*given: Any, **known: Any) -> Frames:
+        frames = frames_of(*given, **known)
         taken.append(frames.plan[0])
         return frames
 

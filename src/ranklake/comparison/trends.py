@@ -120,7 +120,8 @@ def _last_day(tables: Tables, until: Day | None, models: str | Sequence[str] | N
         return day_of(until)
     newest = tables.latest_dates(1, models=models)
     if not newest:
-        raise NoInputError("no metrics are published" + (f" of {models}" if models else ""))
+        of = f" of {', '.join(several(models))}" if models else ""
+        raise NoInputError(f"no metrics are published{of}")
     return newest[0]
 
 
