@@ -10,12 +10,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ranklake.aggregate.names import hits_column, shown_column
+from ranklake.aggregate.slices import bucket_of
 from ranklake.metrics import CLICK, NO_CUTOFF, SHOWN, Denominator, Measure
+from ranklake.schemas import BY_ITEMS
 
 Array = npt.NDArray[Any]
 BY_ITEM, BY_BOTH = "item", "both"
 """Clusters of items; and of the pairs of users and items, which both have in common."""
-COLUMNS = ("num_by_item", "den_by_item", "num_by_both", "den_by_both")
 _KEYS = ("model_version", "slice", "slice_value", "clusters", "bucket")
 _FINE_KEYS = ("model_version", "slice_id", "bucket", "item_bucket")
 
@@ -35,7 +36,7 @@ def item_sums(
     """
     sums = _sums(gains, {measure.k for measure in measures})
     fine = placed.groupBy(*_FINE_KEYS).agg(*[sum_.alias(name) for name, sum_ in sums.items()])
-    pair = F.pmod(F.xxhash64("bucket", "item_bucket"), F.lit(n_buckets)).cast("int")
+    pair = bucket_of(F.col("bucket"), F.col("item_bucket"), n_buckets=n_buckets)
     each = {BY_ITEM: F.col("item_bucket"), BY_BOTH: pair}
     structs = [
         F.struct(F.lit(clusters).alias("clusters"), bucket.alias("bucket"))
@@ -76,6 +77,7 @@ def beside(
     """
     arrays = {} if sums is None else _arrays(sums, n_buckets)
     wanted = {} if sums is None else {(m.metric.name, m.variant, m.k): m for m in measures}
+    names = [name for pair in BY_ITEMS for name in pair]
     lists: list[Sequence[Array | None]] = []
     for key in metric_sums.select(_SERIES).to_pylist():
         measure = wanted.get((key["metric"], key["variant"], key["k"]))
@@ -87,9 +89,9 @@ def beside(
                 for name in (hits_column(key["label"], measure.k), _denominator(measure))
             ]
             if measure
-            else [None] * len(COLUMNS)
+            else [None] * len(names)
         )
-    for at, name in enumerate(COLUMNS):
+    for at, name in enumerate(names):
         column = pa.array([of_row[at] for of_row in lists], pa.list_(pa.float64()))
         metric_sums = metric_sums.append_column(name, column)
     return metric_sums

@@ -33,14 +33,19 @@ class Dictionary:
 def bucketed(rows: DataFrame, *, n_buckets: int) -> DataFrame:
     """The rows with bucket: the cluster of their user, or of the query alone without a user."""
     known = [F.col("user_id")] if "user_id" in rows.columns else []
-    cluster = F.xxhash64(F.coalesce(*known, F.col("query_id")))
-    return rows.withColumn("bucket", F.pmod(cluster, F.lit(n_buckets)).cast("int"))
+    cluster = F.coalesce(*known, F.col("query_id"))
+    return rows.withColumn("bucket", bucket_of(cluster, n_buckets=n_buckets))
 
 
 def item_bucketed(rows: DataFrame, *, column: str, n_buckets: int) -> DataFrame:
     """The rows with item_bucket: the cluster of the item's `column`, or the item's own."""
-    cluster = F.xxhash64(F.coalesce(F.col(column).cast("string"), F.col("item_id").cast("string")))
-    return rows.withColumn("item_bucket", F.pmod(cluster, F.lit(n_buckets)).cast("int"))
+    cluster = F.coalesce(F.col(column).cast("string"), F.col("item_id").cast("string"))
+    return rows.withColumn("item_bucket", bucket_of(cluster, n_buckets=n_buckets))
+
+
+def bucket_of(*cluster: Column, n_buckets: int) -> Column:
+    """The bucket that a cluster is in, whatever names it."""
+    return F.pmod(F.xxhash64(*cluster), F.lit(n_buckets)).cast("int")
 
 
 def sliced(rows: DataFrame, *, slice_lists: SliceLists) -> DataFrame:

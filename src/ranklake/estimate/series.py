@@ -13,6 +13,7 @@ from ranklake import metrics
 from ranklake.estimate.clusterings import Buckets, spread_over
 from ranklake.estimate.jackknife import Array, Estimates, ratios
 from ranklake.metrics import Measure, Need, Population
+from ranklake.schemas import BY_ITEMS
 
 Ints = npt.NDArray[np.int64]
 
@@ -25,8 +26,7 @@ _UNPUBLISHED = "n_queries"
 """A count of queries stands beside every metric; it is no ratio of its own."""
 _COUNTED = {"n_candidates": Population.ALL, "n_relevant": Population.WITH_RELEVANT}
 """Counts that are published as means, and the queries where they are above zero."""
-_BY_ITEMS = (("num_by_item", "den_by_item"), ("num_by_both", "den_by_both"))
-SUMS = ("num", "den", *(name for pair in _BY_ITEMS for name in pair), "fingerprint")
+SUMS = ("num", "den", *(name for pair in BY_ITEMS for name in pair), "fingerprint")
 """The columns of metric_sums that hold a number a bucket."""
 _GROUP = ("event_date", "model_version", "slice", "slice_value", "label")
 
@@ -127,7 +127,7 @@ def _keys(metric_sums: pa.Table) -> pa.Table:
 def _by_items(metric_sums: pa.Table, *, n_rows: int) -> list[Buckets]:
     """The buckets of items and of both; in rows without any, none is in use."""
     found = []
-    for names in _BY_ITEMS:
+    for names in BY_ITEMS:
         if names[0] not in metric_sums.column_names:
             continue
         at = np.flatnonzero(metric_sums[names[0]].is_valid().to_numpy())

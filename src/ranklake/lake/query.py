@@ -59,7 +59,7 @@ class Query:
         return rows.cast(pa.schema([schema.field(name) for name in names]))
 
 
-_LISTS = {"num", "den", "num_by_item"}
+_LISTS = {one.name for one in schemas.METRIC_SUMS.columns if one.type.startswith("ARRAY")}
 _LISTS_AT_ONCE = 128
 """Rows that are decoded together where each holds hundreds of numbers: memory for 8 192 (what is
 usual) would be 50 MB a file and thread."""

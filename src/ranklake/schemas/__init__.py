@@ -24,6 +24,7 @@ from ranklake.schemas.keys import (
     is_model_version,
 )
 from ranklake.schemas.lake import (
+    BY_ITEMS,
     EVERY_QUERY,
     LAKE,
     METRIC_SUMS,
@@ -41,6 +42,7 @@ from ranklake.schemas.table import Check, Column, Table
 from ranklake.schemas.wanted import Day, Matching, Wanted, days_of, several
 
 __all__ = [
+    "BY_ITEMS",
     "CLICKS",
     "COMPARISONS",
     "CONVERSIONS",

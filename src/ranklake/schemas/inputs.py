@@ -12,7 +12,7 @@ _N_SLOTS = "how many items the page of this query shows: the k of @shown; null: 
 _WEIGHT = "the query's weight where average=weighted; null counts as 1"
 _INGEST_TS = "when the event reached the log"
 _OF_USER = "whose it is, where attribution.key says so"
-_ADVERTISER = "who advertises the item, where attribution.key = 'user_advertiser'"
+_ADVERTISER = "who advertises the item, for attribution.key and item_clusters"
 
 IMPRESSIONS = Table(
     name="impressions",

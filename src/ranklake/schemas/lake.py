@@ -21,6 +21,8 @@ SliceLists = Mapping[str, tuple[str, ...] | None]
 
 _NUM = "numerator: sum over the queries"
 _DEN = "denominator: sum over the queries"
+BY_ITEMS = (("num_by_item", "den_by_item"), ("num_by_both", "den_by_both"))
+"""Both sums by the clusters of items, and by those of users and items."""
 _NO_ITEMS = "item_clusters is not set, or no metric of items"
 
 QUERY_METRICS = Table(
@@ -90,12 +92,13 @@ METRIC_SUMS = Table(
         ),
         Column("den", "ARRAY<DOUBLE>", f"{_DEN} of each bucket", required=True),
         *(
-            Column(f"{name}_by_{by}", "ARRAY<DOUBLE>", f"{name} by {buckets}; null: {_NO_ITEMS}")
-            for by, buckets in (
-                ("item", "the bucket of the item"),
-                ("both", "the bucket of its user's and item's buckets"),
+            Column(name, "ARRAY<DOUBLE>", f"{of} by {buckets}; null: {_NO_ITEMS}")
+            for names, buckets in zip(
+                BY_ITEMS,
+                ("the bucket of the item", "the bucket of its user's and item's buckets"),
+                strict=True,
             )
-            for name in ("num", "den")
+            for name, of in zip(names, ("num", "den"), strict=True)
         ),
         Column(
             "fingerprint",
