@@ -14,7 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from lakes import replaced
 from scipy import stats
 from two_models import (
@@ -154,6 +156,20 @@ def test_a_changed_definition_is_refused_with_both(tmp_path: Path) -> None:
         compare(lake, CANDIDATE, BASELINE, dates="friday")
     with pytest.raises(ConfigError, match="found definitions"):
         gate(lake, CANDIDATE, BASELINE, dates=(FIRST, SECOND), rules=[RULE])
+
+
+def test_a_rule_is_not_refused_for_another_label(tmp_path: Path) -> None:
+    published(tmp_path, {day: WEEK[day] for day in (FIRST, SECOND)})
+    for day, definition in ((FIRST, "0123456789abcdef"), (SECOND, "fedcba9876543210")):
+        rows = Lake(tmp_path).metrics(dates=day)
+        for name, value in (("label", "conversion"), ("definition_hash", definition)):
+            column = pa.array([value] * len(rows))
+            rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+        write_deltalake(tmp_path / "metrics", rows, mode="append")
+    asked: dict[str, Any] = {"dates": (FIRST, SECOND), "rules": [{**RULE, "label": "click"}]}
+    assert gate(Lake(tmp_path), CANDIDATE, BASELINE, **asked).verdict == "PASS"
+    with pytest.raises(ConfigError, match="recall@10 of conversion: found definitions"):
+        gate(Lake(tmp_path), CANDIDATE, BASELINE, **{**asked, "rules": [RULE]})
 
 
 def test_what_one_model_means_differently_is_refused(tmp_path: Path) -> None:
