@@ -29,6 +29,7 @@ from rich.table import Table
 
 from benchmarks.results import MIB
 from ranklake import metrics, schemas
+from ranklake.aggregate import items
 from ranklake.estimate import estimated, with_maturity
 
 MODELS = ("v1", "v2")
@@ -166,7 +167,8 @@ def _sums(rng: np.random.Generator, keys: Sequence[dict[str, object]]) -> pa.Tab
     for name, values in {**lists, "fingerprint": of_queries}.items():
         table = table.append_column(name, pa.array(values))
     definitions = [f"{key['metric']}-{key['k']}".ljust(16, "0") for key in keys]
-    return table.append_column("definition_hash", pa.array(definitions))
+    table = table.append_column("definition_hash", pa.array(definitions))
+    return items.beside(table, None, measures=(), n_buckets=N_BUCKETS)
 
 
 if __name__ == "__main__":
